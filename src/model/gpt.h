@@ -1,0 +1,47 @@
+/* A GPT-2/3 stage: pre-layernorm blocks, learned positions, GELU (Radford et al., 2019; Brown et
+ * al., 2020), tensor-parallel as in Megatron-LM, with the embedding on the first stage and the head
+ * on the last. */
+#ifndef G3_MODEL_GPT_H
+#define G3_MODEL_GPT_H
+#include "model/spec.h"
+#include "parallel/region.h"
+#include "pipeline/stage.h"
+
+typedef struct g3_gpt g3_gpt;
+
+typedef struct {
+  g3_model_config model;
+  g3_gpt_part part;
+  g3_dtype dtype; /* of weights and activations */
+  int64_t micro_batch; /* samples */
+  int64_t micros; /* micro-batches that a step may hold at most */
+  int64_t loss_tokens; /* tokens in the whole global batch: the loss is divided by it */
+  int slots; /* of saved activations */
+  uint64_t seed;
+  int stage; /* global stage number */
+  const g3_flat *flat; /* borrowed; of g3_gpt_params for this part */
+  g3_tensor params; /* [flat->count] of dtype */
+  g3_tensor grads; /* f32 [flat->count] */
+} g3_gpt_spec;
+
+/* Local. Lays out activations and temporaries (the arenas may be measuring). */
+G3_MUST_USE g3_status g3_gpt_create(const g3_gpt_spec *spec, g3_arenas *arenas, g3_gpt **out);
+void g3_gpt_destroy(g3_gpt *g); /* NULL is fine */
+
+/* Local. Gives it the device, the tensor-parallel ranks and where to add the loss: f64 [2] = sum of
+ * token losses, tokens. Borrowed. */
+void g3_gpt_attach(g3_gpt *g, g3_device *dev, g3_comm *tp, g3_tensor sums);
+
+/* As the pipeline sees it. Owned by g. */
+g3_stage *g3_gpt_stage(g3_gpt *g);
+
+/* Local. The batch of the coming step: token ids, i32 [micros * micro_batch, seq + 1] in
+ * host-visible memory that stays until the step is done, and the global number of its first sample.
+ * First and last stage read it. */
+void g3_gpt_batch(g3_gpt *g, const int32_t *tokens, int64_t first_sample, bool train);
+
+/* Local. Initial weights: a function of (seed, parameter, global element) alone; the same in any
+ * layout. */
+G3_MUST_USE g3_status g3_gpt_init(g3_gpt *g, g3_stream *s);
+
+#endif

@@ -1,0 +1,28 @@
+/* What a pipeline rank does, one thing at a time. */
+#ifndef G3_PIPELINE_ACTION_H
+#define G3_PIPELINE_ACTION_H
+#include <stdint.h>
+
+/* F forward; B whole backward = I (gradient of the input) then W (gradients of the weights). */
+typedef enum {
+  G3_ACT_F,
+  G3_ACT_B,
+  G3_ACT_I,
+  G3_ACT_W,
+  G3_ACT_SEND_F,
+  G3_ACT_RECV_F,
+  G3_ACT_SEND_B,
+  G3_ACT_RECV_B,
+  G3_ACT_REDUCE, /* flush what is left of one stage's data-parallel reduction */
+  G3_ACT_KINDS
+} g3_act_kind;
+
+typedef struct {
+  g3_act_kind kind;
+  int stage; /* global stage number. A transfer bears the stage at this end: SEND_F s goes to s + 1,
+                RECV_F s comes from s - 1, SEND_B s goes to s - 1, RECV_B s comes from s + 1 */
+  int micro; /* micro-batch; -1 for REDUCE */
+  int group; /* transfers of one group are issued as one exchange; -1 for others */
+} g3_action;
+
+#endif
