@@ -24,7 +24,7 @@ g3_folder(config USES util LIBS PkgConfig::yaml m SOURCES ${PROJECT_BINARY_DIR}/
 file(GLOB cpu CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cpu/*.c)
 file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cpu/kernels/*.c)
 file(GLOB cuda CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/cuda/*.c)
-g3_folder(device USES util tensor LIBS DNNL::dnnl OpenMP::OpenMP_C m SOURCES ${cpu} ${cuda})
+g3_folder(device USES util tensor LIBS g3_dnnl OpenMP::OpenMP_C m SOURCES ${cpu} ${cuda})
 foreach(isa v2 v3 v4)
   add_library(g3_kernels_${isa} OBJECT ${kernels})
   target_link_libraries(g3_kernels_${isa} PRIVATE g3_flags OpenMP::OpenMP_C)
