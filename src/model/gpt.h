@@ -15,7 +15,8 @@ typedef struct {
   g3_dtype dtype; /* of weights and activations */
   int64_t micro_batch; /* samples */
   int64_t micros; /* micro-batches that a step may hold at most */
-  int64_t loss_tokens; /* tokens in the whole global batch: the loss is divided by it */
+  int64_t
+      loss_tokens; /* tokens in the whole global batch: gradients are of the loss divided by it */
   int slots; /* of saved activations */
   uint64_t seed;
   int stage; /* global stage number */
@@ -28,16 +29,16 @@ typedef struct {
 G3_MUST_USE g3_status g3_gpt_create(const g3_gpt_spec *spec, g3_arenas *arenas, g3_gpt **out);
 void g3_gpt_destroy(g3_gpt *g); /* NULL is fine */
 
-/* Local. Gives it the device, the tensor-parallel ranks and where to add the loss: f64 [2] = sum of
- * token losses, tokens. Borrowed. */
-void g3_gpt_attach(g3_gpt *g, g3_device *dev, g3_comm *tp, g3_tensor sums);
+/* Local. Gives it the device, the tensor-parallel ranks and where tp rank 0 of the last stage adds
+ * the sum of token losses: f64 [1]. Borrowed. */
+void g3_gpt_attach(g3_gpt *g, g3_device *dev, g3_comm *tp, g3_tensor loss_sum);
 
 /* As the pipeline sees it. Owned by g. */
 g3_stage *g3_gpt_stage(g3_gpt *g);
 
-/* Local. The batch of the coming step: token ids, i32 [micros * micro_batch, seq + 1] in
- * host-visible memory that stays until the step is done, and the global number of its first sample.
- * First and last stage read it. */
+/* Local. The batch of the coming step, copied: token ids i32 [micros * micro_batch, seq + 1] on the
+ * host (-1: no token, no loss), and the global number of its first sample. Without `train` there is
+ * no dropout. */
 void g3_gpt_batch(g3_gpt *g, const int32_t *tokens, int64_t first_sample, bool train);
 
 /* Local. Initial weights: a function of (seed, parameter, global element) alone; the same in any

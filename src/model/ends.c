@@ -1,0 +1,103 @@
+/* The first and last things of the model: embeddings, head and loss. */
+#include "model/internal.h"
+#include "util/philox.h"
+
+static g3_tensor micro_ids(g3_tensor all, const g3_gpt *g, int micro) {
+  return g3_tensor_part(all, 0, micro * g->n, g->n);
+}
+
+/* Row 0 of my part of the tokens. */
+static int64_t first_row(const g3_gpt *g) {
+  return g->region.sequence ? g->spec.part.tp_rank * g->p : 0;
+}
+
+g3_dropout_spec g3_gpt_dropout(const g3_gpt *g, int micro, uint64_t key) {
+  g3_dropout_spec d = {.p = g->train ? (float)g->spec.model.dropout : 0.0f,
+                       .key = key,
+                       .sample = g->first_sample + micro * g->spec.micro_batch,
+                       .row = first_row(g),
+                       .seq = g->spec.model.seq};
+  return d;
+}
+
+static g3_dropout_spec embed_dropout(const g3_gpt *g, int micro) {
+  return g3_gpt_dropout(g, micro, g3_rng_key(g->spec.seed, G3_RNG_DROP_EMBED, 0));
+}
+
+g3_status g3_gpt_embed(g3_gpt *g, g3_stream *s, int micro, g3_tensor x) {
+  const g3_device_ops *ops = g->dev->ops;
+  const g3_tensor tokens = g3_gpt_weight(g, 0, G3_ROW_WTE)->value;
+  const g3_tensor positions = g3_gpt_weight(g, 0, G3_ROW_WPE)->value;
+  const g3_tensor whole = g->region.sequence ? g->whole_b : x;
+  const g3_dropout_spec drop = embed_dropout(g, micro);
+  G3_TRY(ops->embedding(s, whole, micro_ids(g->ids, g, micro), tokens, g->vocab_first));
+  G3_TRY(g3_region_leave(&g->region, s, x, whole));
+  G3_TRY(ops->position(s, x, positions, first_row(g), g->spec.model.seq));
+  if (drop.p > 0.0f)
+    G3_TRY(ops->bias_dropout_add(s, x, x, g3_tensor_none(), g3_tensor_none(), &drop));
+  return G3_OK;
+}
+
+g3_status g3_gpt_embed_bwd(g3_gpt *g, g3_stream *s, int micro, g3_tensor dx) {
+  const g3_device_ops *ops = g->dev->ops;
+  const g3_tensor dtokens = g3_gpt_weight(g, 0, G3_ROW_WTE)->grad;
+  const g3_tensor dpositions = g3_gpt_weight(g, 0, G3_ROW_WPE)->grad;
+  const g3_dropout_spec drop = embed_dropout(g, micro);
+  if (drop.p > 0.0f) G3_TRY(ops->dropout_bwd(s, dx, dx, &drop));
+  G3_TRY(ops->position_bwd(s, dpositions, dx, first_row(g), g->spec.model.seq));
+  const g3_tensor whole = g->region.sequence ? g->whole_b : dx;
+  G3_TRY(g3_region_enter(&g->region, s, whole, dx));
+  return ops->embedding_bwd(s, dtokens, micro_ids(g->ids, g, micro), whole, g->vocab_first);
+}
+
+/* Loss, and with `dh` given the gradients, of rows of h [rows, w] against their targets. */
+static g3_status head_chunk(g3_gpt *g, g3_stream *s, g3_tensor h, g3_tensor targets,
+                            const g3_weight *w, g3_tensor dh) {
+  const g3_device_ops *ops = g->dev->ops;
+  g3_comm *tp = g->region.tp;
+  const int64_t rows = h.dim[0];
+  const g3_tensor logits = g3_tensor_part(g->logits, 0, 0, rows);
+  const g3_tensor peak = g3_tensor_part(g->peak, 0, 0, rows);
+  const g3_tensor sums = g3_tensor_2d(g->sums.data, G3_F32, 2, rows);
+  const g3_tensor loss = g3_tensor_part(g->loss, 0, 0, rows);
+  const g3_tensor dlogits = dh.data ? g3_tensor_part(g->dlogits, 0, 0, rows) : g3_tensor_none();
+  const float scale = 1.0f / (float)g->spec.loss_tokens;
+  const g3_gemm_spec nt = {.trans_b = true};
+  const g3_gemm_spec nn = {0};
+  const g3_gemm_spec tn_add = {.trans_a = true, .accumulate = true};
+
+  G3_TRY(ops->gemm(s, logits, h, w->value, &nt));
+  G3_TRY(ops->xent_peak(s, peak, logits, g->vocab_valid));
+  if (tp->size > 1) G3_TRY(tp->ops->all_reduce(tp, s, peak, G3_MAX));
+  G3_TRY(ops->xent_sums(s, sums, logits, peak, targets, g->vocab_first, g->vocab_valid));
+  if (tp->size > 1) G3_TRY(tp->ops->all_reduce(tp, s, sums, G3_SUM));
+  G3_TRY(ops->xent_loss(s, loss, dlogits, logits, peak, sums, targets, g->vocab_first,
+                        g->vocab_valid, scale));
+  if (tp->rank == 0) G3_TRY(ops->sum(s, g->loss_sum, loss));
+  if (!dh.data) return G3_OK;
+  G3_TRY(ops->gemm(s, dh, dlogits, w->value, &nn));
+  return ops->gemm(s, w->grad, dlogits, h, &tn_add);
+}
+
+g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor dx) {
+  const g3_device_ops *ops = g->dev->ops;
+  const g3_weight *ln_w = g3_gpt_weight(g, 0, G3_ROW_LNF_W);
+  const g3_weight *ln_b = g3_gpt_weight(g, 0, G3_ROW_LNF_B);
+  const g3_weight *w = g3_gpt_weight(g, 0, g->spec.model.tied ? G3_ROW_WTE : G3_ROW_HEAD);
+  const g3_tensor targets = micro_ids(g->targets, g, micro);
+
+  G3_TRY(ops->layernorm(s, g->part, g->head_mean, g->head_rstd, x, ln_w->value, ln_b->value));
+  const g3_tensor h = g->region.sequence ? g->whole_a : g->part;
+  G3_TRY(g3_region_enter(&g->region, s, h, g->part));
+  for (int64_t row = 0; row < g->n; row += g->chunk) {
+    const int64_t rows = g->n - row < g->chunk ? g->n - row : g->chunk;
+    const g3_tensor dh = dx.data ? g3_tensor_part(g->whole_b, 0, row, rows) : g3_tensor_none();
+    G3_TRY(head_chunk(g, s, g3_tensor_part(h, 0, row, rows), g3_tensor_part(targets, 0, row, rows),
+                      w, dh));
+  }
+  if (!dx.data) return G3_OK;
+  const g3_tensor dln = g->region.sequence ? g->part : g->whole_b;
+  G3_TRY(g3_region_leave(&g->region, s, dln, g->whole_b));
+  return ops->layernorm_bwd(s, dx, g3_tensor_none(), ln_w->grad, ln_b->grad, dln, x, ln_w->value,
+                            g->head_mean, g->head_rstd);
+}

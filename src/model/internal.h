@@ -1,0 +1,79 @@
+/* What the files of this folder share. Names of dimensions: n tokens of a micro-batch, p tokens of
+ * this rank's part of them (n / tp under sequence parallelism, else n), w width, f ffn / tp, v
+ * vocabulary part. */
+#ifndef G3_MODEL_INTERNAL_H
+#define G3_MODEL_INTERNAL_H
+#include "model/gpt.h"
+
+typedef struct {
+  g3_tensor value, grad; /* none where this part does not hold the row */
+} g3_weight;
+
+/* What forward keeps of one block for its backward. */
+typedef struct {
+  g3_tensor x; /* [p, w] its input; a view of the border's buffer in a later stage's first block */
+  g3_tensor mean1, rstd1, ln1; /* [p], [p], [p, w] */
+  g3_tensor qkv, att, lse; /* [n, 3 w / tp], [n, w / tp], [batch, heads / tp, seq] */
+  g3_tensor mid; /* [p, w] after the attention's residual */
+  g3_tensor mean2, rstd2, ln2;
+  g3_tensor up, act; /* [n, f] before and after GELU */
+} g3_block_acts;
+
+struct g3_gpt {
+  g3_gpt_spec spec;
+  g3_stage stage;
+  g3_device *dev; /* borrowed, as the following */
+  g3_region region;
+  g3_tensor loss_sum;
+  g3_param_place *place; /* [flat->nparams] row and layer of each parameter */
+  g3_weight *weight; /* [max(nlayers, 1)][G3_ROWS]; rows outside blocks in layer 0 */
+  g3_block_acts *acts; /* [slots][nlayers] */
+  g3_tensor *last_x; /* [slots] the last stage's final hidden state, [p, w] */
+  int64_t n, p, v; /* tokens, tokens of my part, vocabulary rows of my part */
+  int64_t vocab_first, vocab_valid; /* my range of the vocabulary: first id, real ids */
+  int64_t chunk; /* rows of logits at once */
+
+  /* Temporaries. */
+  g3_tensor whole_a; /* [n, w]: gathered hidden states; none without sequence parallelism */
+  g3_tensor whole_b; /* [n, w]: partial results before they are summed over tp */
+  g3_tensor part; /* [p, w]: what `whole_b` became; or a dropout's gradient */
+  g3_tensor grad; /* [p, w]: the gradient that runs down the blocks */
+  g3_tensor wide; /* [n, f]: gradient of the feed-forward's inside */
+  g3_tensor dqkv, datt; /* [n, 3 w / tp], [n, w / tp] */
+  g3_tensor head_mean, head_rstd; /* [p] */
+  g3_tensor logits, dlogits; /* [chunk, v]: f32; of dtype (f32: the same memory) */
+  g3_tensor peak, sums, loss; /* f32 [chunk], [2, chunk], [chunk] */
+
+  /* The step's batch. */
+  g3_tensor ids, targets; /* i32 [micros * n] */
+  int64_t first_sample;
+  bool train;
+};
+
+/* The weight of a row, of a block by its number within the part. */
+static inline const g3_weight *g3_gpt_weight(const g3_gpt *g, int layer, g3_row_id row) {
+  return &g->weight[layer * G3_ROWS + (int)row];
+}
+
+/* All: enqueue on s; collective over tp. `micro` is the micro-batch's number in the step. */
+
+/* x [p, w] = token and position embeddings with dropout. Backward adds to their gradients from dx.
+ */
+G3_MUST_USE g3_status g3_gpt_embed(g3_gpt *g, g3_stream *s, int micro, g3_tensor x);
+G3_MUST_USE g3_status g3_gpt_embed_bwd(g3_gpt *g, g3_stream *s, int micro, g3_tensor dx);
+
+/* One block: y [p, w] from a->x. Backward: dx [p, w] from dy; may not be the same memory as dy
+ * unless that is g->grad. */
+G3_MUST_USE g3_status g3_gpt_block(g3_gpt *g, g3_stream *s, int micro, int layer, g3_block_acts *a,
+                                   g3_tensor y);
+G3_MUST_USE g3_status g3_gpt_block_bwd(g3_gpt *g, g3_stream *s, int micro, int layer,
+                                       const g3_block_acts *a, g3_tensor dx, g3_tensor dy);
+
+/* Final layernorm, head and loss of x [p, w], in chunks of tokens; adds to the loss's sum. dx: none
+ * in evaluation; else the gradient of x, and the weights' gradients are added to. */
+G3_MUST_USE g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor dx);
+
+/* The mask of a dropout on hidden states; p = 0 outside training. */
+g3_dropout_spec g3_gpt_dropout(const g3_gpt *g, int micro, uint64_t key);
+
+#endif
