@@ -36,12 +36,16 @@ G3_MUST_USE g3_status g3_ckpt_save(g3_comm *world, g3_stream *s, const char *dir
                                    const g3_ckpt_meta *meta, const g3_ckpt_item *items, int n,
                                    int64_t keep, g3_tensor stage);
 
-/* Pure. Bytes of staging that saving (or loading) these items needs. */
+/* A stored piece never holds more elements than this, so that staging stays bounded: 64 MiB. */
+#define G3_CKPT_PIECE_ELEMENTS ((int64_t)1 << 24)
+
+/* Pure. Bytes of staging that saving or loading these items needs, whatever the layout and dtype
+ * that wrote the file: 4 * the largest whole tensor's elements, at most 64 MiB. */
 size_t g3_ckpt_stage_bytes(const g3_ckpt_item *items, int n);
 
 typedef struct { /* one stored piece, as the index lists it */
   int shard; /* shard-%05d.h5 */
-  char dataset[128];
+  char dataset[192]; /* in that shard: the tensor's name, "@", the start: "model/wte.weight@64,0" */
   g3_slice slice;
   uint64_t xxh3; /* XXH3-64 of its bytes */
 } g3_ckpt_piece;
@@ -57,36 +61,45 @@ typedef struct {
 
 typedef struct {
   char path[1024]; /* of the checkpoint directory */
-  g3_ckpt_meta meta;
-  g3_ckpt_entry *entry;
-  int nentries, nshards;
+  g3_ckpt_meta meta; /* attributes ordered by key */
+  g3_ckpt_entry *entry; /* ordered by name */
+  int nentries;
+  int64_t *shard_bytes; /* [nshards] size of each shard's file */
+  int nshards;
 } g3_ckpt_index;
 
-/* Local, no MPI. Reads and checks the index of one checkpoint directory: bounds, that pieces tile
- * each tensor exactly, that each shard is there. G3_EFORMAT or G3_EIO naming file and reason. Freed
- * by g3_ckpt_index_free. */
+/* Local, no MPI. Reads and checks the index of one checkpoint directory: its own hash, bounds, that
+ * pieces tile each tensor exactly, that each shard is there and as long as it was. G3_EFORMAT or
+ * G3_EIO naming file and reason. Freed by g3_ckpt_index_free. */
 G3_MUST_USE g3_status g3_ckpt_index_read(const char *path, g3_ckpt_index **out);
 void g3_ckpt_index_free(g3_ckpt_index *ix); /* NULL is fine */
 const g3_ckpt_entry *g3_ckpt_find(const g3_ckpt_index *ix, const char *name); /* NULL: not there */
 const char *g3_ckpt_attr_get(const g3_ckpt_meta *meta, const char *key); /* NULL: not there */
 
-/* Local. Fills items from the pieces that meet them; hashes of all pieces read are checked. A
- * missing tensor is G3_EFORMAT unless `optional_prefix` begins its name: then its local is left
- * alone and found[i] is false. found [n] may be NULL. The caller makes ranks agree. */
+/* Pure. Bytes of staging that verifying this checkpoint needs; comparing two needs both's sum. */
+size_t g3_ckpt_index_stage_bytes(const g3_ckpt_index *ix);
+
+/* Local. Fills items from the pieces that meet them, each read once; hashes of all pieces read are
+ * checked. A missing tensor is G3_EFORMAT unless `optional_prefix` (may be NULL) begins its name:
+ * then its local is left alone and found[i] is false. found [n] may be NULL. `stage`: host scratch
+ * of g3_ckpt_stage_bytes. On failure the locals are undefined. The caller makes ranks agree. */
 G3_MUST_USE g3_status g3_ckpt_load(const g3_ckpt_index *ix, g3_stream *s, const g3_ckpt_item *items,
-                                   int n, const char *optional_prefix, bool *found);
+                                   int n, const char *optional_prefix, g3_tensor stage,
+                                   bool *found);
 
-/* Local. Hashes every piece; *bytes gets what was read. For `gpt3d ckpt verify`. */
-G3_MUST_USE g3_status g3_ckpt_verify(const g3_ckpt_index *ix, int64_t *bytes);
+/* Local. Hashes every piece; *bytes gets what was read. `stage`: host scratch of
+ * g3_ckpt_index_stage_bytes. For `gpt3d ckpt verify`. */
+G3_MUST_USE g3_status g3_ckpt_verify(const g3_ckpt_index *ix, g3_tensor stage, int64_t *bytes);
 
-/* Local. Compares two checkpoints tensor by tensor: prints rows that differ, *differing counts
- * them. */
-G3_MUST_USE g3_status g3_ckpt_diff(const g3_ckpt_index *a, const g3_ckpt_index *b, FILE *out,
-                                   int64_t *differing);
+/* Local. Compares two checkpoints tensor by tensor, bit by bit (in f32 where dtypes differ): prints
+ * rows that differ, *differing counts them. `stage`: host scratch of the sum of both indexes'
+ * g3_ckpt_index_stage_bytes. */
+G3_MUST_USE g3_status g3_ckpt_diff(const g3_ckpt_index *a, const g3_ckpt_index *b, g3_tensor stage,
+                                   FILE *out, int64_t *differing);
 
-/* Local. The checkpoint to go on from in DIR: what `latest` names, or the newest whole one; out ""
- * when there is none. DIR may be a run directory, its checkpoints folder, or a checkpoint itself.
- */
+/* Local. The checkpoint to go on from in DIR: what `latest` names, or, with a warning, the newest
+ * whole one; out "" when there is none at all; when there are some and none is whole, the newest
+ * one's failure. DIR may be a run directory, its checkpoints folder, or a checkpoint itself. */
 G3_MUST_USE g3_status g3_ckpt_latest(const char *dir, char *out, size_t size);
 
 #endif
