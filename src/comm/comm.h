@@ -20,7 +20,8 @@ typedef struct {
  * rounded once. */
 typedef struct {
   const char *name; /* "self", "mpi", "nccl" */
-  /* Ranks of one colour form a communicator, ordered by key. The caller destroys it. */
+  /* Ranks of one colour form a communicator, ordered by key. A negative colour joins none and gets
+   * NULL. The caller destroys it, before the world and with nothing pending on it. */
   g3_status (*split)(g3_comm *parent, int color, int key, const char *name, g3_comm **out);
   void (*destroy)(g3_comm *);
   g3_status (*all_reduce)(g3_comm *, g3_stream *, g3_tensor t, g3_redop);
@@ -30,6 +31,8 @@ typedef struct {
   /* The inverse: `out` holds size ranges; in place when `in` is range `rank` of out. */
   g3_status (*all_gather)(g3_comm *, g3_stream *, g3_tensor out, g3_tensor in);
   g3_status (*broadcast)(g3_comm *, g3_stream *, g3_tensor t, int root);
+  /* Sends and receives all of x together. Between two ranks the k-th send meets the k-th receive,
+   * which has the same dtype and count. Tensors that are received overlap no other of x. */
   g3_status (*exchange)(g3_comm *, g3_stream *, const g3_xfer *x, int n);
   /* Host side, for set-up, files and agreement: blocking. */
   g3_status (*host_all_reduce)(g3_comm *, int64_t *values, int n, g3_redop);
@@ -39,6 +42,8 @@ typedef struct {
   g3_status (*host_gather)(g3_comm *, const void *bytes, size_t n, int root, void **out,
                            size_t **sizes);
   g3_status (*barrier)(g3_comm *);
+  /* What g3_comm_node gives. */
+  g3_status (*node)(g3_comm *, int *local_rank, int *local_size);
   void (*abort)(g3_comm *, int exit_code); /* ends the whole job */
 } g3_comm_ops;
 
@@ -54,7 +59,7 @@ struct g3_comm {
 G3_MUST_USE g3_status g3_comm_self(g3_comm **out);
 
 /* Collective over all processes. Starts MPI (once a process) and gives the world. Destroying the
- * world ends MPI. */
+ * world ends MPI. G3_EINVAL when the launcher started more processes than MPI sees. */
 G3_MUST_USE g3_status g3_comm_mpi_world(g3_comm **out);
 
 void g3_comm_destroy(g3_comm *c); /* NULL is fine */
@@ -64,8 +69,8 @@ void g3_comm_destroy(g3_comm *c); /* NULL is fine */
 size_t g3_comm_scratch_bytes(int64_t count, int size);
 
 /* Collective. G3_OK everywhere, or not G3_OK everywhere: the one place where ranks agree on
- * failure. When another rank failed, its message (with its rank) becomes the last error here, and
- * its status the result. */
+ * failure. The message of the lowest rank that failed becomes the last error on all, after
+ * "rank N: " unless all failed with one status, and its status the result. */
 G3_MUST_USE g3_status g3_comm_agree(g3_comm *c, g3_status mine);
 
 /* Collective. How many ranks of c run on this machine, and this rank's number among them. */
