@@ -189,6 +189,7 @@ struct g3_stream {
   g3_tensor workspace; /* borrowed; none on a side stream */
   g3_deferred pending[G3_STREAM_PENDING];
   int npending;
+  int64_t completed; /* how many deferred works are done since the stream began */
   void *impl;
 };
 
@@ -196,8 +197,13 @@ struct g3_stream {
  * When the queue is full, the oldest is waited for. */
 G3_MUST_USE g3_status g3_stream_defer(g3_stream *s, g3_deferred d);
 
-/* Local. Completes all pending work. Backends call it at the start of each op. */
+/* Local. Completes all pending work. Backends call it at the start of each op. After a failure the
+ * works that were not waited for are still pending. */
 G3_MUST_USE g3_status g3_stream_drain(g3_stream *s);
+
+/* Local. Completes the oldest pending works until `completed` of them are done: what an event waits
+ * for, so that what was deferred after it may still be under way. */
+G3_MUST_USE g3_status g3_stream_drain_to(g3_stream *s, int64_t completed);
 
 /* Local. Opens "cpu" (threads >= 1) or "cuda"; fails by name when an op is missing from the table
  * or the backend is not in this build. The caller closes it. */

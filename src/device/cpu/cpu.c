@@ -1,4 +1,6 @@
 #include "device/cpu/cpu.h"
+#include "device/backend.h"
+#include "device/cpu/product.h"
 
 const g3_device_ops g3_cpu_ops = {
     .name = "cpu",
@@ -37,3 +39,17 @@ const g3_device_ops g3_cpu_ops = {
     .control = g3_cpu_control,
     .adamw = g3_cpu_adamw,
 };
+
+/* A CPU device's own state is its table of products; one host thread uses it at a time. */
+static g3_status cpu_open(g3_device *dev) {
+  g3_products *products;
+  G3_TRY(g3_products_create(dev->threads, &products));
+  dev->impl = products;
+  return G3_OK;
+}
+
+static void cpu_close(g3_device *dev) {
+  g3_products_destroy(dev->impl);
+}
+
+const g3_backend g3_cpu_backend = {&g3_cpu_ops, cpu_open, cpu_close};

@@ -1,0 +1,249 @@
+#include "device/cpu/product.h"
+#include "util/array.h"
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 256 }; /* a power of two */
+
+struct g3_products {
+  int threads;
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+  g3_product *slots; /* open addressing; key.m == 0 marks a free one */
+  int64_t capacity, used;
+};
+
+#define TRY_DNNL(call)                                                                             \
+  do {                                                                                             \
+    const dnnl_status_t s_ = (call);                                                               \
+    if (s_ != dnnl_success) return G3_FAIL(G3_EBACKEND, "oneDNN: %s returned %d", #call, (int)s_); \
+  } while (0)
+
+static dnnl_data_type_t type_of(int32_t dtype) {
+  return dtype == G3_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+/* Version 3 made memory descriptors opaque and dropped the operation's own descriptor. */
+#if DNNL_VERSION_MAJOR >= 3
+typedef dnnl_memory_desc_t desc;
+static const_dnnl_memory_desc_t desc_of(const desc *d) {
+  return *d;
+}
+static void desc_free(desc *d) {
+  (void)dnnl_memory_desc_destroy(*d);
+}
+static dnnl_status_t desc_make(desc *d, const dnnl_dims_t dims, int32_t dtype,
+                               const dnnl_dims_t strides) {
+  return dnnl_memory_desc_create_with_strides(d, 2, dims, type_of(dtype), strides);
+}
+static dnnl_status_t append_sum(dnnl_post_ops_t ops) {
+  return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+}
+static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const desc *a,
+                                 const desc *b, const desc *bias, const desc *c,
+                                 const_dnnl_primitive_attr_t attr) {
+  return dnnl_matmul_primitive_desc_create(out, engine, *a, *b, bias ? *bias : NULL, *c, attr);
+}
+#else
+typedef dnnl_memory_desc_t desc;
+static const dnnl_memory_desc_t *desc_of(const desc *d) {
+  return d;
+}
+static void desc_free(desc *d) {
+  (void)d;
+}
+static dnnl_status_t desc_make(desc *d, const dnnl_dims_t dims, int32_t dtype,
+                               const dnnl_dims_t strides) {
+  return dnnl_memory_desc_init_by_strides(d, 2, dims, type_of(dtype), strides);
+}
+static dnnl_status_t append_sum(dnnl_post_ops_t ops) {
+  return dnnl_post_ops_append_sum(ops, 1.0f);
+}
+static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const desc *a,
+                                 const desc *b, const desc *bias, const desc *c,
+                                 const_dnnl_primitive_attr_t attr) {
+  dnnl_matmul_desc_t op;
+  const dnnl_status_t s = dnnl_matmul_desc_init(&op, a, b, bias, c);
+  return s == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, NULL) : s;
+}
+#endif
+
+/* oneDNN's parallel loops take their number of threads from OpenMP's setting for this thread. */
+static void use_threads(int threads) {
+  if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
+}
+
+g3_status g3_products_create(int threads, g3_products **out) {
+  g3_products *t;
+  G3_TRY(G3_NEW_ARRAY(1, &t));
+  t->threads = threads;
+  t->capacity = FIRST_CAPACITY;
+  dnnl_status_t s = dnnl_engine_create(&t->engine, dnnl_cpu, 0);
+  if (s == dnnl_success) s = dnnl_stream_create(&t->stream, t->engine, dnnl_stream_default_flags);
+  g3_status st = s == dnnl_success
+                     ? G3_NEW_ARRAY(t->capacity, &t->slots)
+                     : G3_FAIL(G3_EBACKEND, "oneDNN does not start: it returned %d", (int)s);
+  if (st != G3_OK) {
+    g3_products_destroy(t);
+    return st;
+  }
+  *out = t;
+  return G3_OK;
+}
+
+static void product_free(g3_product *p) {
+  void *memories[] = {p->a, p->b, p->c, p->bias};
+  for (int i = 0; i < 4; i++)
+    if (memories[i]) (void)dnnl_memory_destroy(memories[i]);
+  if (p->primitive) (void)dnnl_primitive_destroy(p->primitive);
+}
+
+void g3_products_destroy(g3_products *t) {
+  if (!t) return;
+  for (int64_t i = 0; t->slots && i < t->capacity; i++)
+    product_free(&t->slots[i]);
+  free(t->slots);
+  if (t->stream) (void)dnnl_stream_destroy(t->stream);
+  if (t->engine) (void)dnnl_engine_destroy(t->engine);
+  free(t);
+}
+
+static uint64_t hash(const g3_product_key *key) {
+  uint64_t words[sizeof *key / 8], h = 0x9E3779B97F4A7C15u;
+  _Static_assert(sizeof *key == 9 * 8, "the key has padding");
+  memcpy(words, key, sizeof words);
+  for (size_t i = 0; i < sizeof words / 8; i++) {
+    h = (h ^ words[i]) * 0xD6E8FEB86659FD93u;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
+/* The slot that holds `key`, or the free one where it belongs. */
+static g3_product *find(g3_product *slots, int64_t capacity, const g3_product_key *key) {
+  uint64_t i = hash(key) & (uint64_t)(capacity - 1);
+  while (slots[i].key.m != 0 && memcmp(&slots[i].key, key, sizeof *key) != 0)
+    i = (i + 1) & (uint64_t)(capacity - 1);
+  return &slots[i];
+}
+
+static g3_status grow(g3_products *t) {
+  g3_product *wider;
+  G3_TRY(G3_NEW_ARRAY(2 * t->capacity, &wider));
+  for (int64_t i = 0; i < t->capacity; i++)
+    if (t->slots[i].key.m != 0) *find(wider, 2 * t->capacity, &t->slots[i].key) = t->slots[i];
+  free(t->slots);
+  t->slots = wider;
+  t->capacity *= 2;
+  return G3_OK;
+}
+
+/* Every stored matrix is row-major; a transposed operand is one whose strides change places. */
+static dnnl_status_t operand(desc *d, int64_t rows, int64_t cols, bool trans, int64_t ld,
+                             int32_t dtype) {
+  const dnnl_dims_t dims = {rows, cols};
+  const dnnl_dims_t strides = {trans ? 1 : ld, trans ? ld : 1};
+  return desc_make(d, dims, dtype, strides);
+}
+
+/* Compiles the primitive. `*out` stays NULL where the library refuses the types on this processor,
+ * or only has its slow reference code for bf16. */
+static g3_status make_primitive(g3_products *t, const g3_product_key *k, const desc *a,
+                                const desc *b, const desc *bias, const desc *c, void **out) {
+  dnnl_primitive_attr_t attr = NULL;
+  dnnl_post_ops_t ops = NULL;
+  dnnl_primitive_desc_t pd = NULL;
+  dnnl_primitive_t primitive = NULL;
+  const char *name = "";
+  dnnl_status_t s = dnnl_primitive_attr_create(&attr);
+  if (s == dnnl_success && k->accumulate) {
+    s = dnnl_post_ops_create(&ops);
+    if (s == dnnl_success) s = append_sum(ops);
+    if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(attr, ops);
+  }
+  if (s == dnnl_success) s = matmul_desc(&pd, t->engine, a, b, k->bias ? bias : NULL, c, attr);
+  if (s == dnnl_success) s = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+  const bool slow = k->input == G3_BF16 && strncmp(name, "ref", 3) == 0;
+  if (s == dnnl_success && !slow) s = dnnl_primitive_create(&primitive, pd);
+  if (pd) (void)dnnl_primitive_desc_destroy(pd);
+  if (ops) (void)dnnl_post_ops_destroy(ops);
+  if (attr) (void)dnnl_primitive_attr_destroy(attr);
+  if (s == dnnl_unimplemented && k->input == G3_BF16) return G3_OK;
+  if (s != dnnl_success)
+    return G3_FAIL(G3_EBACKEND, "oneDNN refused the product of %lld x %lld x %lld (%s): %d",
+                   (long long)k->m, (long long)k->n, (long long)k->k,
+                   g3_dtype_name((g3_dtype)k->input), (int)s);
+  *out = primitive;
+  return G3_OK;
+}
+
+static g3_status make_memory(g3_products *t, const desc *d, void **out) {
+  dnnl_memory_t memory;
+  TRY_DNNL(dnnl_memory_create(&memory, desc_of(d), t->engine, DNNL_MEMORY_NONE));
+  *out = memory;
+  return G3_OK;
+}
+
+static g3_status make_product(g3_products *t, const g3_product_key *k, g3_product *p) {
+  desc d[4]; /* A, B, C, bias */
+  int made = 0;
+  g3_status st = G3_OK;
+  dnnl_status_t s = operand(&d[0], k->m, k->k, k->trans_a, k->lda, k->input);
+  if (s == dnnl_success && ++made) s = operand(&d[1], k->k, k->n, k->trans_b, k->ldb, k->input);
+  if (s == dnnl_success && ++made) s = operand(&d[2], k->m, k->n, false, k->ldc, k->output);
+  if (s == dnnl_success && ++made) s = operand(&d[3], 1, k->n, false, k->n, k->input);
+  if (s == dnnl_success && ++made)
+    st = make_primitive(t, k, &d[0], &d[1], &d[3], &d[2], &p->primitive);
+  else
+    st = G3_FAIL(G3_EBACKEND, "oneDNN refused a matrix's shape: it returned %d", (int)s);
+  void **memories[] = {&p->a, &p->b, &p->c, &p->bias};
+  for (int i = 0; i < 4 && st == G3_OK && p->primitive; i++)
+    if (i < 3 || k->bias) st = make_memory(t, &d[i], memories[i]);
+  for (int i = 0; i < made; i++)
+    desc_free(&d[i]);
+  return st;
+}
+
+g3_status g3_products_get(g3_products *t, const g3_product_key *key, g3_product **out) {
+  G3_CHECK(key->m > 0 && key->n > 0 && key->k > 0, "an empty product");
+  g3_product *slot = find(t->slots, t->capacity, key);
+  if (slot->key.m == 0) {
+    use_threads(t->threads);
+    g3_product fresh = {.key = *key};
+    const g3_status st = make_product(t, key, &fresh);
+    if (st != G3_OK) {
+      product_free(&fresh);
+      return st;
+    }
+    *slot = fresh;
+    if (2 * ++t->used > t->capacity) {
+      G3_TRY(grow(t));
+      slot = find(t->slots, t->capacity, key);
+    }
+  }
+  *out = slot;
+  return G3_OK;
+}
+
+/* oneDNN's interface takes no const pointers, though it only reads inputs. */
+static dnnl_status_t point(void *memory, const void *data) {
+  return dnnl_memory_set_data_handle(memory, (void *)(uintptr_t)data);
+}
+
+g3_status g3_product_run(g3_products *t, g3_product *p, void *c, const void *a, const void *b,
+                         const void *bias) {
+  use_threads(t->threads);
+  TRY_DNNL(point(p->a, a));
+  TRY_DNNL(point(p->b, b));
+  TRY_DNNL(point(p->c, c));
+  if (p->bias) TRY_DNNL(point(p->bias, bias));
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_SRC, p->a},
+                                  {DNNL_ARG_WEIGHTS, p->b},
+                                  {DNNL_ARG_DST, p->c},
+                                  {DNNL_ARG_BIAS, p->bias}};
+  TRY_DNNL(dnnl_primitive_execute(p->primitive, t->stream, p->bias ? 4 : 3, args));
+  TRY_DNNL(dnnl_stream_wait(t->stream));
+  return G3_OK;
+}
