@@ -1,6 +1,5 @@
-/* The configuration of a run. One table of options (config/options.c) is the parser, the checker,
- * --help,
- * --print-config and config.yaml. */
+/* The configuration of a run. One table of options (config/options.c) is behind the parser, the
+ * checks of single values, --help, --print-config and config.yaml. */
 #ifndef G3_CONFIG_CONFIG_H
 #define G3_CONFIG_CONFIG_H
 #include "util/status.h"
@@ -110,11 +109,11 @@ typedef enum {
 typedef struct {
   const char *key; /* "parallel.tp"; "" for what stands on the command line only */
   const char *flag; /* "--tp" */
-  const char *alias; /* Megatron's spelling, "--tensor-model-parallel-size"; NULL = none */
+  const char *alias; /* a second spelling, mostly Megatron's: "--num-layers"; NULL = none */
   g3_opt_type type;
   size_t offset; /* into g3_config */
   const char *def; /* default, as text */
-  double min, max; /* of a number */
+  double min, max; /* of a number, both allowed */
   const char *const *names; /* of an enum, in order of its values; ends with NULL */
   const char *about; /* one line for --help, with the unit */
 } g3_option;
@@ -133,29 +132,37 @@ typedef struct {
 /* Local. The table's defaults, then the embedded tiny.yaml or the file of --config, then the
  * command line (argv[0 .. argc - 1], without program and subcommand) in order, a later one wins.
  * Everything is checked as far as one value goes (type, range, unknown key with the nearest one
- * suggested); relations between values are g3_config_check's. G3_EINVAL with file, line and key.
- * Freed by g3_settings_free. */
+ * suggested); relations between values are g3_config_check's. model.ffn, run.name and run.out are
+ * resolved. With --help or --version the file is not read. G3_EINVAL with file, line and key;
+ * G3_EIO when the file of --config cannot be read. Freed by g3_settings_free. */
 G3_MUST_USE g3_status g3_settings_load(int argc, char *const *argv, g3_settings **out);
 void g3_settings_free(g3_settings *s); /* NULL is fine */
 
 /* Local. Sets one key from text, strictly ("4x" is an error), with its origin, unless a stronger
- * origin has set it already. */
+ * origin has set it already (of equal origins the later wins). A value that loses is checked, too.
+ */
 G3_MUST_USE g3_status g3_settings_set(g3_settings *s, const char *key, const char *text,
                                       g3_origin origin);
 
-/* A value as text, as config.yaml would have it. Local; `out` always ends with NUL. */
+/* A value as text that g3_settings_set takes back to the same value: floats in the shortest form
+ * that reads back exactly, texts without quotes. Local; `out` always ends with NUL; G3_CONFIG_TEXT
+ * bytes hold any value. */
 void g3_settings_text(const g3_config *c, const g3_option *o, char *out, size_t size);
 
-/* Local. Relations between values that hold whatever the world: width % heads, tp divides heads and
- * ffn, stages <= layers, warm-up, ... ; with dp > 0 also the batch identity and the token count
- * over tp. Messages give the origin, the numbers, and what would do. */
+/* Local. Relations between values: heads divide the width, tp divides heads and ffn, stages <=
+ * layers, tokens over tp under sequence parallelism, learning rates, warm-up (which may be longer
+ * than a run that a stronger origin has shortened), fp16 only on cuda, and products that must fit
+ * their counters. With dp = 0 the micro-batch must divide the global batch, with dp > 0 micro_batch
+ * * dp must: call it again after g3_config_world. G3_EINVAL; messages give the origin, the numbers,
+ * and what would do. */
 G3_MUST_USE g3_status g3_config_check(const g3_settings *s);
 
-/* Local. Fills parallel.dp from the world when it is 0, then the arithmetic of tp * pp * dp =
- * world. */
+/* Local. Fills parallel.dp from the number of ranks when it is 0, then checks tp * pp * dp = world.
+ * G3_EINVAL with the arithmetic. */
 G3_MUST_USE g3_status g3_config_world(g3_settings *s, int64_t world);
 
-/* Local. All keys as YAML, each with its about line; with `origins`, each with where it came from.
+/* Local. All keys as YAML, each with its about line as a comment; with `origins`, where it came
+ * from stands before that. What it writes loads back to the same values. G3_EIO when `out` fails.
  */
 G3_MUST_USE g3_status g3_settings_dump(const g3_settings *s, FILE *out, bool origins);
 
