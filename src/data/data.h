@@ -30,7 +30,7 @@ typedef struct {
   uint64_t seed;
 } g3_split;
 
-/* Local. Cuts `tokens` for val_split in [0, 1). G3_EINVAL with the numbers when there is not one
+/* Local. Cuts `tokens` for val_split in [0, 1]. G3_EINVAL with the numbers when there is not one
  * training sample, or when val_split > 0 leaves no validation sample. */
 G3_MUST_USE g3_status g3_split_make(int64_t tokens, double val_split, int64_t seq, uint64_t seed,
                                     g3_split *out);

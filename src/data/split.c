@@ -7,7 +7,7 @@ static int64_t windows(int64_t tokens, int64_t seq) {
 
 g3_status g3_split_make(int64_t tokens, double val_split, int64_t seq, uint64_t seed,
                         g3_split *out) {
-  G3_CHECK(tokens >= 0 && seq > 0 && val_split >= 0 && val_split < 1,
+  G3_CHECK(tokens >= 0 && seq > 0 && val_split >= 0 && val_split <= 1,
            "no split of %lld tokens into windows of %lld with a share of %g", (long long)tokens,
            (long long)seq, val_split);
   g3_split s = {.seq = seq, .seed = seed};
