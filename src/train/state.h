@@ -1,0 +1,27 @@
+/* What a run goes on from: checkpoints found, loaded and written. */
+#ifndef G3_TRAIN_STATE_H
+#define G3_TRAIN_STATE_H
+#include "train/job.h"
+
+/* Where training begins. */
+typedef enum { G3_START_FRESH, G3_START_RESUME, G3_START_INIT } g3_start_kind;
+
+typedef struct {
+  g3_start_kind kind;
+  g3_ckpt_index *index; /* NULL when fresh */
+  bool clear; /* what an earlier run left in run.out is to be removed */
+} g3_start;
+
+/* Collective over world. Decides by run.resume, run.init, run.overwrite and what is on disk; the
+ * model's shape (and on resume the seed) then come from the checkpoint, and a file or flag that
+ * contradicts it is an error. Freed by g3_start_free. */
+G3_MUST_USE g3_status g3_start_find(g3_settings *s, g3_comm *world, g3_start *out);
+void g3_start_free(g3_start *start);
+
+/* Collective over world. Initial weights, or weights, moments and position from the checkpoint. */
+G3_MUST_USE g3_status g3_start_load(g3_job *job, const g3_start *start);
+
+/* Collective over world. Writes out/checkpoints/step-... */
+G3_MUST_USE g3_status g3_state_save(g3_job *job);
+
+#endif

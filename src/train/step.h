@@ -1,0 +1,23 @@
+/* One optimizer step, and evaluation. */
+#ifndef G3_TRAIN_STEP_H
+#define G3_TRAIN_STEP_H
+#include "train/job.h"
+
+typedef struct {
+  double loss; /* mean over the tokens of the global batch */
+  double grad_norm; /* before clipping */
+  double lr;
+  bool skipped; /* loss or norm was not finite: nothing was updated */
+  bool stop; /* a signal reached some rank */
+} g3_step_result;
+
+/* Collective over world. Trains on the next global batch and advances job->step and job->consumed.
+ * A rank that cannot read its samples fails the step on all ranks, with its message and before any
+ * update. No allocation of ours after the first call. */
+G3_MUST_USE g3_status g3_step(g3_job *job, g3_step_result *out);
+
+/* Collective over world. Mean loss over the validation samples (the first data.eval_samples of
+ * them, or all). The number of passes is the same on every rank. */
+G3_MUST_USE g3_status g3_evaluate(g3_job *job, double *loss);
+
+#endif
