@@ -1,0 +1,170 @@
+#include "ckpt/files.h"
+#include "ckpt/index.h"
+#include "ckpt/seal.h"
+#include "ckpt/table.h"
+#include "util/array.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool put_int(hid_t at, const char *name, int64_t value) {
+  hid_t space = H5Screate(H5S_SCALAR), attr = G3_H5_NONE;
+  const bool ok =
+      space >= 0 &&
+      (attr = H5Acreate2(at, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT)) >= 0 &&
+      H5Awrite(attr, H5T_NATIVE_INT64, &value) >= 0;
+  g3_h5_close(&attr);
+  g3_h5_close(&space);
+  return ok;
+}
+
+static bool put_text(hid_t at, const char *name, const char *value) {
+  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attr = G3_H5_NONE;
+  const bool ok = type >= 0 && space >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 &&
+                  H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
+                  (attr = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT)) >= 0 &&
+                  H5Awrite(attr, type, &value) >= 0;
+  g3_h5_close(&attr);
+  g3_h5_close(&space);
+  g3_h5_close(&type);
+  return ok;
+}
+
+static g3_status write_meta(hid_t file, const char *path, const g3_ckpt_meta *m) {
+  if (!put_int(file, "format_version", G3_CKPT_FORMAT_VERSION) || !put_int(file, "step", m->step) ||
+      !put_int(file, "consumed_samples", m->consumed_samples) ||
+      !put_int(file, "applied_steps", m->applied_steps))
+    return G3_H5_FAIL(G3_EIO, "%s: cannot write the attributes", path);
+  hid_t group = H5Gcreate2(file, "config", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  if (group < 0) return G3_H5_FAIL(G3_EIO, "%s: cannot write the group config", path);
+  g3_status st = G3_OK;
+  for (int i = 0; st == G3_OK && i < m->nattrs; i++)
+    if (!put_text(group, m->attr[i].key, m->attr[i].value))
+      st = G3_H5_FAIL(G3_EIO, "%s: cannot write the attribute %s", path, m->attr[i].key);
+  if (!g3_h5_close(&group) && st == G3_OK)
+    st = G3_H5_FAIL(G3_EIO, "%s: cannot close the group %s", path, "config");
+  return st;
+}
+
+static void to_hsize(int ndim, const int64_t *from, hsize_t *to) {
+  for (int d = 0; d < ndim; d++)
+    to[d] = (hsize_t)from[d];
+}
+
+/* Maps a piece's place in the whole to its dataset in a shard beside the index. */
+static bool map_piece(hid_t dcpl, hid_t whole, const g3_ckpt_piece *p) {
+  hsize_t start[G3_MAX_DIMS], count[G3_MAX_DIMS];
+  to_hsize(p->slice.ndim, p->slice.start, start);
+  to_hsize(p->slice.ndim, p->slice.count, count);
+  char shard[32];
+  snprintf(shard, sizeof shard, "shard-%05d.h5", p->shard);
+  hid_t piece = H5Screate_simple(p->slice.ndim, count, NULL);
+  const bool ok = piece >= 0 &&
+                  H5Sselect_hyperslab(whole, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
+                  H5Pset_virtual(dcpl, whole, shard, p->dataset, piece) >= 0;
+  g3_h5_close(&piece);
+  return ok;
+}
+
+static g3_status write_virtual(hid_t file, const char *path, hid_t lcpl, const g3_ckpt_entry *e) {
+  hsize_t dims[G3_MAX_DIMS];
+  to_hsize(e->ndim, e->global, dims);
+  hid_t whole = H5Screate_simple(e->ndim, dims, NULL), type = g3_h5_dtype(e->dtype);
+  hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), set = G3_H5_NONE;
+  bool ok = whole >= 0 && type >= 0 && dcpl >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0;
+  for (int i = 0; ok && i < e->npieces; i++)
+    ok = map_piece(dcpl, whole, &e->piece[i]);
+  ok = ok && H5Sselect_all(whole) >= 0 &&
+       (set = H5Dcreate2(file, e->name, type, whole, lcpl, dcpl, H5P_DEFAULT)) >= 0;
+  const g3_status st =
+      ok ? G3_OK : G3_H5_FAIL(G3_EIO, "%s: cannot write the virtual dataset %s", path, e->name);
+  g3_h5_close(&set);
+  g3_h5_close(&dcpl);
+  g3_h5_close(&type);
+  g3_h5_close(&whole);
+  return st;
+}
+
+static g3_status write_tensors(hid_t file, const char *path, const g3_ckpt_index *ix) {
+  g3_ckpt_tensor_row *rows = NULL;
+  G3_TRY(G3_NEW_ARRAY(ix->nentries, &rows));
+  for (int i = 0; i < ix->nentries; i++) {
+    const g3_ckpt_entry *e = &ix->entry[i];
+    memcpy(rows[i].name, e->name, sizeof rows[i].name);
+    snprintf(rows[i].dtype, sizeof rows[i].dtype, "%s", g3_dtype_name(e->dtype));
+    rows[i].ndim = e->ndim;
+    memcpy(rows[i].dims, e->global, (size_t)e->ndim * sizeof e->global[0]);
+  }
+  const g3_status st = g3_ckpt_table_write(file, path, G3_CKPT_TENSORS, rows, ix->nentries);
+  free(rows);
+  return st;
+}
+
+static g3_status write_pieces(hid_t file, const char *path, const g3_ckpt_index *ix) {
+  int64_t n = 0;
+  for (int i = 0; i < ix->nentries; i++)
+    n += ix->entry[i].npieces;
+  g3_ckpt_piece_row *rows = NULL;
+  G3_TRY(G3_NEW_ARRAY(n, &rows));
+  g3_ckpt_piece_row *r = rows;
+  for (int i = 0; i < ix->nentries; i++)
+    for (int k = 0; k < ix->entry[i].npieces; k++, r++) {
+      const g3_ckpt_piece *p = &ix->entry[i].piece[k];
+      const size_t dims = (size_t)p->slice.ndim * sizeof p->slice.start[0];
+      r->tensor = i;
+      r->shard = p->shard;
+      memcpy(r->dataset, p->dataset, sizeof r->dataset);
+      memcpy(r->start, p->slice.start, dims);
+      memcpy(r->count, p->slice.count, dims);
+      r->xxh3 = p->xxh3;
+    }
+  const g3_status st = g3_ckpt_table_write(file, path, G3_CKPT_PIECES, rows, n);
+  free(rows);
+  return st;
+}
+
+static g3_status write_shards(hid_t file, const char *path, const g3_ckpt_index *ix) {
+  g3_ckpt_shard_row *rows = NULL;
+  G3_TRY(G3_NEW_ARRAY(ix->nshards, &rows));
+  for (int i = 0; i < ix->nshards; i++)
+    rows[i].bytes = ix->shard_bytes[i];
+  const g3_status st = g3_ckpt_table_write(file, path, G3_CKPT_SHARDS, rows, ix->nshards);
+  free(rows);
+  return st;
+}
+
+static g3_status write_contents(hid_t file, const char *path, const g3_ckpt_index *ix) {
+  G3_TRY(write_meta(file, path, &ix->meta));
+  G3_TRY(write_tensors(file, path, ix));
+  G3_TRY(write_pieces(file, path, ix));
+  G3_TRY(write_shards(file, path, ix));
+  hid_t lcpl = H5Pcreate(H5P_LINK_CREATE);
+  g3_status st = G3_OK;
+  if (lcpl < 0 || H5Pset_create_intermediate_group(lcpl, 1) < 0)
+    st = G3_H5_FAIL(G3_EIO, "%s: cannot make groups", path);
+  for (int i = 0; st == G3_OK && i < ix->nentries; i++)
+    st = write_virtual(file, path, lcpl, &ix->entry[i]);
+  g3_h5_close(&lcpl);
+  return st;
+}
+
+static g3_status write_file(const char *path, const g3_ckpt_index *ix) {
+  hid_t fcpl = H5Pcreate(H5P_FILE_CREATE), file = G3_H5_NONE;
+  if (fcpl >= 0 && H5Pset_userblock(fcpl, G3_CKPT_SEAL_BYTES) >= 0)
+    file = H5Fcreate(path, H5F_ACC_TRUNC, fcpl, H5P_DEFAULT);
+  g3_status st = G3_OK;
+  if (file < 0) st = G3_H5_FAIL(G3_EIO, "cannot make %s", path);
+  g3_h5_close(&fcpl);
+  if (st == G3_OK) st = write_contents(file, path, ix);
+  if (!g3_h5_close(&file) && st == G3_OK) st = G3_H5_FAIL(G3_EIO, "cannot finish writing %s", path);
+  return st;
+}
+
+g3_status g3_ckpt_index_write(const g3_ckpt_index *ix) {
+  char path[G3_CKPT_PATH];
+  G3_TRY(g3_ckpt_path(path, "%s/index.h5", ix->path));
+  g3_h5_begin();
+  G3_TRY(write_file(path, ix));
+  G3_TRY(g3_ckpt_seal(path));
+  return g3_ckpt_sync(path, NULL);
+}
