@@ -1,4 +1,5 @@
 #include "util/log.h"
+#include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -46,8 +47,21 @@ void g3_log(g3_log_level level, const char *fmt, ...) {
   }
 }
 
+/* mpirun gives its ranks a terminal of its own even when its output goes to a file, so the parent's
+ * is asked too, where that can be seen. */
+static bool on_terminal(void) {
+  char path[64];
+  if (!isatty(STDOUT_FILENO)) return false;
+  snprintf(path, sizeof path, "/proc/%d/fd/1", (int)getppid());
+  const int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return true;
+  const bool terminal = isatty(fd);
+  close(fd);
+  return terminal;
+}
+
 void g3_log_progress(const char *fmt, ...) {
-  if (state.rank != 0 || state.level > G3_LOG_INFO || !isatty(STDOUT_FILENO)) return;
+  if (state.rank != 0 || state.level > G3_LOG_INFO || !on_terminal()) return;
   va_list args;
   fputs("\r\033[K", stdout);
   va_start(args, fmt);
