@@ -1,5 +1,5 @@
 #include "tensor/tensor.h"
-#include "util/status.h"
+#include "util/array.h"
 
 static const struct {
   const char *name;
@@ -9,11 +9,17 @@ static const struct {
     [G3_I32] = {"i32", 4}, [G3_U8] = {"u8", 1},
 };
 
+static void check_dtype(g3_dtype t) {
+  G3_CHECK((unsigned)t < G3_DTYPE_COUNT, "%d is no dtype", (int)t);
+}
+
 size_t g3_dtype_bytes(g3_dtype t) {
+  check_dtype(t);
   return dtypes[t].bytes;
 }
 
 const char *g3_dtype_name(g3_dtype t) {
+  check_dtype(t);
   return dtypes[t].name;
 }
 
@@ -26,7 +32,9 @@ static g3_tensor dense(void *data, g3_dtype dtype, int ndim, const int64_t *dim)
   for (int i = ndim - 1; i >= 0; i--) {
     t.dim[i] = dim[i];
     t.stride[i] = stride;
-    stride *= dim[i];
+    G3_CHECK(dim[i] >= 0 && g3_mul_ok(stride, dim[i], &stride),
+             "dimension %d = %lld is negative, or too large with those after it", i,
+             (long long)dim[i]);
   }
   return t;
 }
@@ -56,7 +64,11 @@ int64_t g3_tensor_count(g3_tensor t) {
 }
 
 size_t g3_tensor_bytes(g3_tensor t) {
-  return (size_t)g3_tensor_count(t) * g3_dtype_bytes(t.dtype);
+  int64_t bytes;
+  G3_CHECK(g3_mul_ok(g3_tensor_count(t), (int64_t)g3_dtype_bytes(t.dtype), &bytes),
+           "%lld elements of %s are more bytes than fit in 64 bits", (long long)g3_tensor_count(t),
+           g3_dtype_name(t.dtype));
+  return (size_t)bytes;
 }
 
 bool g3_tensor_dense(g3_tensor t) {
@@ -69,7 +81,8 @@ bool g3_tensor_dense(g3_tensor t) {
 }
 
 g3_tensor g3_tensor_part(g3_tensor t, int d, int64_t start, int64_t count) {
-  G3_CHECK(d >= 0 && d < t.ndim && start >= 0 && count >= 0 && start + count <= t.dim[d],
+  G3_CHECK(d >= 0 && d < t.ndim && start >= 0 && count >= 0 && start <= t.dim[d] &&
+               count <= t.dim[d] - start,
            "part [%lld, +%lld) of dimension %d is outside the tensor", (long long)start,
            (long long)count, d);
   if (t.data) t.data = g3_tensor_at(t, start * t.stride[d]);
@@ -83,7 +96,8 @@ g3_tensor g3_tensor_as_1d(g3_tensor t) {
 }
 
 g3_tensor g3_tensor_as_2d(g3_tensor t, int64_t d0, int64_t d1) {
-  G3_CHECK(g3_tensor_dense(t) && d0 * d1 == g3_tensor_count(t),
+  int64_t count;
+  G3_CHECK(g3_tensor_dense(t) && g3_mul_ok(d0, d1, &count) && count == g3_tensor_count(t),
            "%lld x %lld is not a shape of this tensor", (long long)d0, (long long)d1);
   return g3_tensor_2d(t.data, t.dtype, d0, d1);
 }
