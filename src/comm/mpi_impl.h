@@ -48,6 +48,10 @@ static inline g3_mpi *g3_mpi_of(const g3_comm *c) {
 /* G3_OK, or G3_EBACKEND with MPI's own text for what went wrong. Local. */
 g3_status g3_mpi_check(const g3_comm *c, int rc, const char *what);
 
+/* Waits for n requests, one by one: MPI_Waitall of Open MPI 4.1 spins for ever when one of them has
+ * failed, as a message that is too long does. All requests progress meanwhile. Local. */
+g3_status g3_mpi_wait_each(const g3_comm *c, int n, MPI_Request *request, const char *what);
+
 /* The operations on streams; the rest of the table is in mpi.c. */
 g3_status g3_mpi_all_reduce(g3_comm *c, g3_stream *s, g3_tensor t, g3_redop op);
 g3_status g3_mpi_reduce_scatter(g3_comm *c, g3_stream *s, g3_tensor out, g3_tensor in);

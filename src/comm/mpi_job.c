@@ -14,33 +14,29 @@ static void job_finish(g3_mpi_job *j) {
   j->busy = false;
 }
 
-/* The first request that failed says more than "some request failed". */
-static int first_error(int rc, const MPI_Status *status, int n) {
-  if (rc != MPI_ERR_IN_STATUS) return rc;
+g3_status g3_mpi_wait_each(const g3_comm *c, int n, MPI_Request *request, const char *what) {
   for (int i = 0; i < n; i++)
-    if (status[i].MPI_ERROR != MPI_SUCCESS && status[i].MPI_ERROR != MPI_ERR_PENDING)
-      return status[i].MPI_ERROR;
-  return rc;
+    G3_TRY(g3_mpi_check(c, MPI_Wait(&request[i], MPI_STATUS_IGNORE), what));
+  return G3_OK;
 }
 
 static g3_status job_wait(void *ctx) {
   g3_mpi_job *j = ctx;
-  MPI_Status status[G3_MPI_JOB_REQUESTS];
-  int rc = j->rc;
-  if (rc == MPI_SUCCESS)
-    rc = first_error(MPI_Waitall(j->nrequests, j->request, status), status, j->nrequests);
-  G3_TRY(g3_mpi_check(j->comm, rc, j->what));
+  G3_TRY(g3_mpi_check(j->comm, j->rc, j->what));
+  G3_TRY(g3_mpi_wait_each(j->comm, j->nrequests, j->request, j->what));
   job_finish(j);
   return G3_OK;
 }
 
+/* A request that is done becomes the null request, on which both test and wait return at once. */
 static bool job_test(void *ctx) {
   g3_mpi_job *j = ctx;
-  MPI_Status status[G3_MPI_JOB_REQUESTS];
-  int done = 0;
-  if (j->rc == MPI_SUCCESS)
-    j->rc = first_error(MPI_Testall(j->nrequests, j->request, &done, status), status, j->nrequests);
-  return done || j->rc != MPI_SUCCESS;
+  for (int i = 0; i < j->nrequests && j->rc == MPI_SUCCESS; i++) {
+    int done = 0;
+    j->rc = MPI_Test(&j->request[i], &done, MPI_STATUS_IGNORE);
+    if (j->rc == MPI_SUCCESS && !done) return false;
+  }
+  return true;
 }
 
 static int jobs_free(const g3_mpi *m) {

@@ -35,10 +35,8 @@ static g3_status send(g3_comm *c, const g3_bf16 *from, int n, int to, int *reque
   return G3_OK;
 }
 
-static g3_status wait_all(g3_comm *c, int requests) {
-  G3_TRY(g3_mpi_check(c, MPI_Waitall(requests, g3_mpi_of(c)->request, MPI_STATUSES_IGNORE),
-                      "moving ranges of bf16"));
-  return G3_OK;
+static g3_status wait_all(const g3_comm *c, int requests) {
+  return g3_mpi_wait_each(c, requests, g3_mpi_of(c)->request, "moving ranges of bf16");
 }
 
 /* Everyone's piece of my range arrives in scratch, at rank * len. Ranks begin at different peers,
