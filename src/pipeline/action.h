@@ -36,9 +36,9 @@ typedef struct {
   int other; /* of a transfer: the stage at the other end, less this one: -1 or 1; else 0 */
 } g3_act_info;
 
-extern const g3_act_info g3_act_table[G3_ACT_KINDS];
+extern const g3_act_info g3_act_table[G3_ACT_KINDS]; /* by kind */
 
-enum { G3_ACT_TEXT = 40 };
+enum { G3_ACT_TEXT = 40 }; /* bytes that any action's text takes, with its end */
 
 /* Local. Writes "2F0" (stage, kind, micro-batch if any) into `buf` and returns it. */
 const char *g3_act_text(g3_action a, char buf[G3_ACT_TEXT]);

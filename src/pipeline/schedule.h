@@ -26,7 +26,7 @@ typedef struct {
 typedef g3_status (*g3_sched_fn)(const g3_sched_shape *, g3_schedule *);
 
 typedef struct {
-  const char *name, *about;
+  const char *name, *about; /* about: one line, for help */
   g3_sched_fn make;
 } g3_sched_kind;
 
