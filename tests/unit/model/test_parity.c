@@ -35,11 +35,12 @@ static void ok(g3_status st) {
 static void open_rank(one_rank *o, bool tied) {
   char tied_text[8];
   snprintf(tied_text, sizeof tied_text, "%s", tied ? "true" : "false");
-  char *args[] = {
-      "--layers",       "2",  "--heads", "4",  "--width",        "32",      "--ffn",         "128",
-      "--seq",          "16", "--vocab", "61", "--tied",         tied_text, "--micro-batch", "4",
-      "--global-batch", "4",  "--steps", "10", "--warmup",       "10",      "--lr",          "1e-3",
-      "--min-lr",       "0",  "--clip",  "1",  "--weight-decay", "0.1",     "--dp",          "1"};
+  char *args[] = {"--layers", "2",       "--heads",       "4",  "--width",        "32",
+                  "--ffn",    "128",     "--seq",         "16", "--vocab",        "61",
+                  "--tied",   tied_text, "--micro-batch", "4",  "--global-batch", "4",
+                  "--steps",  "10",      "--warmup",      "10", "--lr",           "1e-3",
+                  "--min-lr", "0",       "--clip",        "1",  "--weight-decay", "0.1",
+                  "--eps",    "1e-6",    "--dp",          "1"};
   const g3_grid grid = {{1, 1, 1, 1}};
   const g3_coord at = {{0}};
   size_t bytes[G3_MEM_CLASSES];
