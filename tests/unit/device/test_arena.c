@@ -1,13 +1,8 @@
 /* Arenas: the same calls on measuring arenas and on real ones give the same layout. */
 #include "device/arena.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit/util/cm.h"
+#include "unit/util/death.h"
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
 
 static void lay_out(g3_arenas *a, g3_tensor *x, g3_tensor *y, void **z) {
   *x = g3_arena_tensor(a, G3_MEM_PARAMS, G3_F32, 3, 5);
@@ -66,26 +61,8 @@ static void impossible_shape(void) {
 
 /* A wrong plan is a mistake of the program: it ends the process and says why. */
 static void dies(void (*mistake)(void), const char *says) {
-  int fd[2];
-  assert_int_equal(pipe(fd), 0);
-  const pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) {
-    dup2(fd[1], 1);
-    dup2(fd[1], 2);
-    mistake();
-    _exit(0);
-  }
-  close(fd[1]);
-  char text[4096] = "";
-  size_t used = 0;
-  ssize_t got;
-  while ((got = read(fd[0], text + used, sizeof text - 1 - used)) > 0)
-    used += (size_t)got;
-  close(fd[0]);
-  int status = 0;
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_false(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  char text[4096];
+  assert_int_not_equal(death_of(mistake, text, sizeof text), -1);
   assert_non_null(strstr(text, says));
 }
 

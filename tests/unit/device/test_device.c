@@ -1,13 +1,9 @@
 /* Opening devices, their memory, and what cannot be opened. */
 #include "device/cpu/isa.h"
 #include "device/device.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit/util/cm.h"
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static void test_open_close(void **state) {
   (void)state;

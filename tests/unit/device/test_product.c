@@ -1,12 +1,8 @@
 /* The table of products: one object a shape, found again, through growth. */
 #include "device/cpu/product.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
+#include "unit/util/cm.h"
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static g3_product_key key_of(int64_t m, int64_t n, int64_t k, g3_dtype t) {
   return (g3_product_key){.m = m,

@@ -1,13 +1,9 @@
 /* Deferred work: order, events, a full queue, and failures. */
 #include "device/device.h"
+#include "unit/util/cm.h"
 #include "util/array.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MOST = 100 };
 

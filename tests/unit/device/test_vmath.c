@@ -1,12 +1,7 @@
 /* The kernels' own exponential against the C library's in float64. */
 #include "device/cpu/kernels/vmath.h"
+#include "unit/util/cm.h"
 #include <math.h>
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 static void test_exp_ulps(void **state) {
   (void)state;
