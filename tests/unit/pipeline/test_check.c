@@ -1,5 +1,5 @@
 /* Schedules damaged by hand: each is refused, with rank and action named. */
-#include "sched_text.h"
+#include "sched_tools.h"
 #include "util/array.h"
 #include <setjmp.h>
 #include <stdarg.h>

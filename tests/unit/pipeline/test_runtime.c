@@ -1,6 +1,6 @@
 /* The runtime with stages and a communicator that write down what they were asked to do. */
 #include "pipeline/runtime.h"
-#include "sched_text.h"
+#include "sched_tools.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Text form: exact, read back as it was, and refused by line and action when it is wrong. */
-#include "sched_text.h"
+#include "sched_tools.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
