@@ -6,7 +6,7 @@
 
 /* Local. Writes shard number `shard` of `dir` from the items' rows, each staged on the host, and
  * waits until it is on the disk. Fills the rows' shard and hash; *bytes gets the file's size. On
- * failure the file is empty or not there. */
+ * failure an unfinished file may be left. */
 G3_MUST_USE g3_status g3_ckpt_shard_write(const char *dir, int shard, g3_stream *s,
                                           const g3_ckpt_item *items, g3_ckpt_row *rows, int64_t n,
                                           g3_tensor stage, int64_t *bytes);

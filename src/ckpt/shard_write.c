@@ -69,10 +69,6 @@ g3_status g3_ckpt_shard_write(const char *dir, int shard, g3_stream *s, const g3
   char path[G3_CKPT_PATH];
   G3_TRY(g3_ckpt_path(path, "%s/shard-%05d.h5", dir, shard));
   g3_h5_begin();
-  g3_status st = write_file(path, shard, s, items, rows, n, stage);
-  if (st == G3_OK) st = g3_ckpt_sync(path, bytes);
-  /* A file that HDF5 could not close stays open, and would hold a full disk's space although its
-   * name is removed. */
-  if (st != G3_OK && g3_ckpt_is(path, false)) (void)!truncate(path, 0);
-  return st;
+  G3_TRY(write_file(path, shard, s, items, rows, n, stage));
+  return g3_ckpt_sync(path, bytes);
 }
