@@ -234,11 +234,11 @@ static g3_status check_sizes(const g3_settings *s) {
 
 static g3_status check_dtype(const g3_settings *s) {
   if (s->value.train.dtype != G3_TYPE_FP16 || s->value.run.device == G3_DEVICE_CUDA) return G3_OK;
-  return G3_FAIL(G3_EINVAL,
-                 "%s: train.dtype = fp16 is for GPUs, and run.device = %s may be a cpu; use "
-                 "--dtype bf16 (or f32), or --device cuda",
-                 BLAME(s, G3_AT(train.dtype), G3_AT(run.device)),
-                 s->value.run.device == G3_DEVICE_CPU ? "cpu" : "auto");
+  return G3_FAIL(
+      G3_EINVAL,
+      "%s: train.dtype = fp16 needs run.device = cuda, found %s; use --dtype bf16 or f32",
+      BLAME(s, G3_AT(train.dtype), G3_AT(run.device)),
+      s->value.run.device == G3_DEVICE_CPU ? "cpu" : "auto, which may be the cpu");
 }
 
 g3_status g3_config_check(const g3_settings *s) {
@@ -258,8 +258,8 @@ g3_status g3_config_world(g3_settings *s, int64_t world) {
     g3_number_text quotient;
     snprintf(quotient, sizeof quotient, "%.6g", (double)world / (double)stage);
     return G3_FAIL(G3_EINVAL,
-                   "%s: %" PRId64 " ranks are not parallel.tp %" PRId64 " x parallel.pp %" PRId64
-                   " x a whole parallel.dp: %" PRId64 " / %" PRId64
+                   "%s: the number of ranks, %" PRId64 ", is not parallel.tp %" PRId64
+                   " x parallel.pp %" PRId64 " x a whole parallel.dp: %" PRId64 " / %" PRId64
                    " = %s; start %s ranks (mpirun -np), or change --tp or --pp",
                    BLAME(s, G3_AT(parallel.tp), G3_AT(parallel.pp)), world, p->tp, p->pp, world,
                    stage, quotient, multiples_text(stage, world, use, sizeof use));

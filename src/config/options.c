@@ -193,12 +193,13 @@ static void bare(const char *name, char *out, size_t size) {
 }
 
 const char *g3_option_nearest(const char *word, g3_spelling spelling, char *out, size_t size) {
-  /* a third of the word may differ, two letters of a short one */
-  const int third = (int)strnlen(word, 63) / 3 + 1, limit = third < 3 ? 3 : third;
-  const char *prefix = spelling == G3_SPELLED_FLAG ? "--" : "";
   char last[64], name[64];
-  nearest n = {limit, out, size};
   bare(word, last, sizeof last);
+  /* a third of the word may differ, two letters of a short one, but never all of it */
+  const int length = (int)strlen(last), third = (int)strnlen(word, 63) / 3 + 1;
+  const int most = third < 3 ? 3 : third, limit = most < length ? most : length;
+  const char *prefix = spelling == G3_SPELLED_FLAG ? "--" : "";
+  nearest n = {limit, out, size};
   for (const g3_option *o = g3_options; o->flag; o++) {
     if (spelling == G3_SPELLED_FLAG) {
       consider(&n, word, o->flag, 0, "", o->flag);

@@ -145,12 +145,6 @@ static g3_status parse_enum(g3_config *c, const g3_option *o, const char *text, 
       store(c, o, &i, sizeof i);
       return G3_OK;
     }
-  for (int i = 0; o->names[i] && *text; i++)
-    if (g3_text_distance(o->names[i], text) <= (strlen(text) > 3 ? 2 : 1)) {
-      char why[64];
-      snprintf(why, sizeof why, "; did you mean %s?", o->names[i]);
-      return refuse(o, text, where, why);
-    }
   return refuse(o, text, where, "");
 }
 

@@ -37,8 +37,8 @@ static g3_status not_yaml(const reader *r) {
     return G3_FAIL(G3_EINVAL, "%s: not a text file: %s at byte %zu", r->name, problem,
                    p->problem_offset);
   return G3_FAIL(G3_EINVAL,
-                 "%s:%zu: not YAML: %s%s%s; is the indentation even, is there a space "
-                 "after each colon?",
+                 "%s:%zu: not YAML: %s%s%s; check the indentation "
+                 "(spaces, no tabs) and the space after each colon",
                  r->name, line, problem, p->context ? " " : "", p->context ? p->context : "");
 }
 
