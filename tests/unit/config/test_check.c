@@ -55,7 +55,7 @@ static void test_bad_values(void **unused) {
       {"--pp 5", "--pp: parallel.pp = 5 stages are more than model.layers = 4, and each needs a "
                  "layer; use at most 4"},
       {"--layers 65536 --pp 65536 --dp 32768",
-       "--layers: parallel.tp 1 x parallel.pp 65536 x parallel.dp 32768 = 2147483648 ranks; MPI "
+       "--pp: parallel.tp 1 x parallel.pp 65536 x parallel.dp 32768 = 2147483648 ranks; MPI "
        "numbers at most 2147483647"},
       {"--tp 3 --sequence-parallel --heads 3 --width 96",
        "--sequence-parallel: parallel.sequence_parallel cuts train.micro_batch 2 x model.seq 128 = "
