@@ -6,5 +6,6 @@ function(g3_embed file name out)
   string(REPLACE "\"" "\\\"" text "${text}")
   string(REPLACE "\n" "\\n\"\n  \"" text "${text}")
   file(CONFIGURE OUTPUT ${out} @ONLY
-    CONTENT "/* Made from ${name}'s file by cmake/embed.cmake. */\nextern const char ${name}[];\nconst char ${name}[] =\n  \"${text}\";\n")
+    CONTENT "/* Made by cmake/embed.cmake. */\nextern const char ${name}[];\n"
+    "const char ${name}[] =\n  \"${text}\";\n")
 endfunction()

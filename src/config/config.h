@@ -72,6 +72,7 @@ typedef struct {
   g3_text config; /* --config FILE; "" = the embedded tiny.yaml */
 } g3_command_config;
 
+/* All of it. */
 typedef struct {
   g3_model_config model;
   g3_parallel_config parallel;
@@ -91,11 +92,13 @@ typedef enum {
   G3_FROM_COMMAND
 } g3_origin_kind;
 
+/* One value's source, for messages and --print-config. */
 typedef struct {
   g3_origin_kind kind;
   char where[160]; /* "configs/tiny.yaml:7", "--tp", ... */
 } g3_origin;
 
+/* What text a value is made from. */
 typedef enum {
   G3_OPT_INT,
   G3_OPT_UINT,
@@ -118,12 +121,14 @@ typedef struct {
   const char *about; /* one line for --help, with the unit */
 } g3_option;
 
+/* The table, and how many rows it has. */
 extern const g3_option g3_options[]; /* ends with a NULL flag */
 int g3_option_count(void);
 /* The option of a key ("parallel.tp") or of a field of g3_config; NULL when there is none. */
 const g3_option *g3_option_by_key(const char *key);
 const g3_option *g3_option_at(size_t offset);
 
+/* A configuration and where each of its values came from. */
 typedef struct {
   g3_config value;
   g3_origin *origin; /* [g3_option_count()] */

@@ -6,6 +6,7 @@
 #include "parallel/flat.h"
 #include "parallel/mesh.h"
 
+/* What the size of a dimension is. */
 typedef enum {
   G3_DIM_NONE,
   G3_DIM_THREE,
@@ -24,6 +25,7 @@ enum {
   G3_OVER_ENDS = 2 /* when tied */
 };
 
+/* Rows of the table, in its order: the order of the whole model's parameters. */
 typedef enum {
   G3_ROW_WTE,
   G3_ROW_WPE,
@@ -45,6 +47,7 @@ typedef enum {
   G3_ROWS
 } g3_row_id;
 
+/* One parameter, or one of each block. */
 typedef struct {
   const char *name; /* with %d where the block's number goes */
   uint8_t places;
@@ -57,6 +60,7 @@ typedef struct {
   bool untied_only; /* the row exists when embeddings are not tied */
 } g3_param_row;
 
+/* The table, by row. */
 extern const g3_param_row g3_gpt_rows[G3_ROWS];
 
 /* Elements of a dimension in the whole model. */

@@ -7,13 +7,16 @@
  * is 1 until context parallelism comes. */
 typedef enum { G3_TP, G3_CP, G3_DP, G3_PP, G3_AXES } g3_axis;
 
+/* Ranks along each axis. */
 typedef struct {
   int size[G3_AXES];
 } g3_grid;
+/* One rank's place on each axis. */
 typedef struct {
   int at[G3_AXES];
 } g3_coord;
 
+/* Pure. Ranks of a grid; a rank's place on it; the rank of a place. */
 int g3_grid_size(const g3_grid *g);
 g3_coord g3_grid_coord(const g3_grid *g, int rank);
 int g3_grid_rank(const g3_grid *g, g3_coord c);

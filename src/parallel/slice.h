@@ -5,6 +5,7 @@
 #include "tensor/tensor.h"
 #include "util/status.h"
 
+/* A box of a tensor, in elements: [start, start + count) of `global` in each dimension. */
 typedef struct {
   int ndim;
   int64_t global[G3_MAX_DIMS];

@@ -9,6 +9,7 @@ typedef enum { G3_F32, G3_BF16, G3_F64, G3_I32, G3_U8, G3_DTYPE_COUNT } g3_dtype
 
 enum { G3_MAX_DIMS = 4 };
 
+/* A view. Rows are the last dimension; strides may leave gaps between them. */
 typedef struct {
   void *data; /* NULL: an absent operand. Host or device memory, as the owner knows */
   g3_dtype dtype;
@@ -17,6 +18,7 @@ typedef struct {
   int64_t stride[G3_MAX_DIMS]; /* elements, not bytes */
 } g3_tensor;
 
+/* Bytes of one element, and the name: "f32", "bf16". */
 size_t g3_dtype_bytes(g3_dtype t);
 const char *g3_dtype_name(g3_dtype t); /* "f32", "bf16", ... */
 

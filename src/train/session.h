@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "train/train.h"
 
+/* Settings and world of this process; either may be NULL after a failure. */
 typedef struct {
   g3_settings *settings;
   g3_comm *world;

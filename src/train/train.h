@@ -1,4 +1,4 @@
-/* The subcommands that train. */
+/* The subcommands of the program, each in its command_NAME.c, and what they exit with. */
 #ifndef G3_TRAIN_TRAIN_H
 #define G3_TRAIN_TRAIN_H
 
@@ -16,5 +16,14 @@ typedef g3_exit (*g3_command)(int argc, char **argv);
 
 /* `gpt3d [train]`. Collective over all processes. */
 g3_exit g3_command_train(int argc, char **argv);
+
+/* `gpt3d tokenize`: a text becomes token files. Local. */
+g3_exit g3_command_tokenize(int argc, char **argv);
+
+/* `gpt3d ckpt ls|verify|diff`. Local. G3_EXIT_FAILED also for damage or differences found. */
+g3_exit g3_command_ckpt(int argc, char **argv);
+
+/* `gpt3d schedule`: prints a pipeline schedule. Local. */
+g3_exit g3_command_schedule(int argc, char **argv);
 
 #endif

@@ -11,6 +11,7 @@
 #define G3_HD
 #endif
 
+/* What one counter gives. */
 typedef struct {
   uint32_t w[4];
 } g3_philox_block;
