@@ -15,7 +15,7 @@ function(g3_folder name)
   endforeach()
 endfunction()
 
-g3_folder(util)
+g3_folder(util LIBS m)
 g3_folder(tensor USES util)
 g3_embed(${PROJECT_SOURCE_DIR}/configs/tiny.yaml g3_tiny_yaml ${PROJECT_BINARY_DIR}/tiny_yaml.c)
 g3_folder(config USES util LIBS PkgConfig::yaml m SOURCES ${PROJECT_BINARY_DIR}/tiny_yaml.c)
