@@ -5,7 +5,7 @@ function(g3_embed file name out)
   string(REPLACE "\\" "\\\\" text "${text}")
   string(REPLACE "\"" "\\\"" text "${text}")
   string(REPLACE "\n" "\\n\"\n  \"" text "${text}")
-  file(CONFIGURE OUTPUT ${out} @ONLY
-    CONTENT "/* Made by cmake/embed.cmake. */\nextern const char ${name}[];\n"
+  string(CONCAT source "/* Made by cmake/embed.cmake. */\nextern const char ${name}[];\n"
     "const char ${name}[] =\n  \"${text}\";\n")
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT "${source}")
 endfunction()
