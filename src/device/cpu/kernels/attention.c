@@ -266,19 +266,9 @@ static void make_delta(const backward_tile *t, f32_rows dout, int64_t first, int
   const g3_attention_head *h = &t->g->head;
   for (int64_t i = 0; i < nq; i++) {
     const float *a = dout.data + i * dout.stride;
-    float sum = 0;
-    if (h->bf16) {
-      const g3_bf16 *b = (const g3_bf16 *)h->o.data + (first + i) * h->o.stride;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t d = 0; d < h->head_dim; d++)
-        sum += a[d] * g3_bf16_to_f32(b[d]);
-    } else {
-      const float *b = (const float *)h->o.data + (first + i) * h->o.stride;
-#pragma omp simd reduction(+ : sum)
-      for (int64_t d = 0; d < h->head_dim; d++)
-        sum += a[d] * b[d];
-    }
-    t->delta[i] = sum;
+    const int64_t at = (first + i) * h->o.stride;
+    t->delta[i] = h->bf16 ? g3_dot(a, (const g3_bf16 *)h->o.data + at, h->head_dim, true)
+                          : g3_dot(a, (const float *)h->o.data + at, h->head_dim, false);
   }
 }
 

@@ -1,5 +1,5 @@
-/* Small dense products and transpositions of f32 tiles, the inner loops of attention. For files of
- * kernels/: vectors are as wide as the instruction set that the file is compiled for. */
+/* Small dense products and transpositions of tiles in f32, the inner loops of attention. For files
+ * of kernels/: vectors are as wide as the instruction set that the file is compiled for. */
 #ifndef G3_DEVICE_CPU_KERNELS_TILE_H
 #define G3_DEVICE_CPU_KERNELS_TILE_H
 #include "device/cpu/kernels/vmath.h"
@@ -14,10 +14,41 @@ enum { G3_LANES = 4, G3_PANEL = 2 };
 #endif
 
 typedef float g3_vec __attribute__((vector_size(4 * G3_LANES), aligned(4), may_alias));
+typedef uint32_t g3_vec_bits __attribute__((vector_size(4 * G3_LANES)));
+typedef g3_bf16 g3_vec_bf16 __attribute__((vector_size(2 * G3_LANES), aligned(2), may_alias));
 typedef float g3_quad __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t g3_quad_pick __attribute__((vector_size(16)));
 
 #define G3_INLINE static inline __attribute__((always_inline))
+
+/* The vector at element i of f32 or bf16 memory. `bf16` is a constant where this is inlined. */
+G3_INLINE g3_vec g3_load(const void *p, int64_t i, bool bf16) {
+  if (!bf16) return *(const g3_vec *)((const float *)p + i);
+  const g3_vec_bf16 half = *(const g3_vec_bf16 *)((const g3_bf16 *)p + i);
+  return (g3_vec)(__builtin_convertvector(half, g3_vec_bits) << 16);
+}
+
+/* The sum of a vector's elements. */
+G3_INLINE float g3_vec_sum(g3_vec x) {
+  float part[G3_LANES];
+  memcpy(part, &x, sizeof part);
+  g3_quad sum = *(const g3_quad *)part;
+  for (int i = 4; i < G3_LANES; i += 4)
+    sum += *(const g3_quad *)(part + i);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+/* The dot product of n elements of a with n of b. */
+G3_INLINE float g3_dot(const float *a, const void *b, int64_t n, bool bf16) {
+  g3_vec sum = {0};
+  int64_t i = 0;
+  for (; i + G3_LANES <= n; i += G3_LANES)
+    sum += *(const g3_vec *)(a + i) * g3_load(b, i, bf16);
+  float all = g3_vec_sum(sum);
+  for (; i < n; i++)
+    all += a[i] * g3_get(b, i, bf16);
+  return all;
+}
 
 /* Rows of a block, by its vectors: enough sums in flight to hide the latency of a fused
  * multiply-add, few enough to stay in registers (32 with AVX-512, otherwise 16). */
