@@ -32,7 +32,7 @@ static inline g3_settings *load(const char *words) {
   int argc = 0;
   g3_settings *s = NULL;
   assert_true(strlen(words) < sizeof text);
-  strcpy(text, words);
+  snprintf(text, sizeof text, "%s", words);
   for (char *rest = text, *word; (word = strsep(&rest, " ")) && argc < MOST;)
     if (*word) argv[argc++] = word;
   return g3_settings_load(argc, argv, &s) == G3_OK ? s : NULL;

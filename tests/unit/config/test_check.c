@@ -24,7 +24,7 @@ static void test_long_places_keep_their_line(void **unused) {
     path[n + 100] = '\0';
     if (i == 2) break;
     assert_int_equal(mkdir(path, 0700), 0);
-    strcat(path, "/");
+    snprintf(path + n + 100, sizeof path - n - 100, "/");
   }
   write_file(path, "parallel:\n  tp: 3\n", strlen("parallel:\n  tp: 3\n"));
   snprintf(words, sizeof words, "--config %s", path);

@@ -89,7 +89,7 @@ static void test_odd_texts_come_back(void **unused) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[64], line[128], *argv[] = {"--init", text};
     g3_settings *s = NULL;
-    strcpy(text, cases[i].text);
+    snprintf(text, sizeof text, "%s", cases[i].text);
     assert_int_equal(g3_settings_load(2, argv, &s), G3_OK);
     snprintf(line, sizeof line, "\n  init: %s ", cases[i].written);
     char *all = dump(s, false);
@@ -120,7 +120,7 @@ static void test_texts_that_could_not_come_back(void **unused) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     char text[64], *argv[] = {"--init", text};
     g3_settings *s = NULL;
-    strcpy(text, texts[i]);
+    snprintf(text, sizeof text, "%s", texts[i]);
     assert_int_equal(g3_settings_load(2, argv, &s), G3_EINVAL);
     assert_non_null(strstr(g3_last_error(),
                            "--init: run.init has a control character or bytes that "

@@ -135,28 +135,28 @@ static void test_long_keys(void **unused) {
   (void)unused;
   char yaml[600];
   memset(yaml, 'k', sizeof yaml);
-  strcpy(yaml + 300, ": 1\n");
+  snprintf(yaml + 300, sizeof yaml - 300, ": 1\n");
   assert_non_null(strstr(error_of_file(yaml), "configs/t.yaml:1: a key is longer than 255 bytes: "
                                               "\"kkkk"));
-  strcpy(yaml + 200, ": 1\n");
+  snprintf(yaml + 200, sizeof yaml - 200, ": 1\n");
   assert_non_null(strstr(error_of_file(yaml), "configs/t.yaml:1: unknown key kkkk"));
 }
 
 static void test_files_that_are_none(void **unused) {
   (void)unused;
   static const bad_case cases[] = {
-      {"--config none.yaml", "--config: none.yaml cannot be read: No such file or directory"},
-      {"--config configs", "--config: configs is a directory; wants a YAML file"},
-      {"--config pipe", "--config: pipe is not a regular file; wants a YAML file"},
-      {"--config /dev/null", "--config: /dev/null is not a regular file; wants a YAML file"},
-      {"--config link", "--config: link cannot be read: Too many levels of symbolic links"},
+      {"none.yaml", "--config: none.yaml cannot be read: No such file or directory"},
+      {"configs", "--config: configs is a directory; wants a YAML file"},
+      {"pipe", "--config: pipe is not a regular file; wants a YAML file"},
+      {"/dev/null", "--config: /dev/null is not a regular file; wants a YAML file"},
+      {"link", "--config: link cannot be read: Too many levels of symbolic links"},
   };
   assert_int_equal(mkfifo("pipe", 0600), 0); /* has no writer: must not be waited for */
   assert_int_equal(symlink("link", "link"), 0);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char text[64], *argv[] = {text, strchr(strcpy(text, cases[i].words), ' ') + 1};
-    argv[1][-1] = '\0';
+    char text[64], *argv[] = {"--config", text};
     g3_settings *s = NULL;
+    snprintf(text, sizeof text, "%s", cases[i].words);
     assert_int_equal(g3_settings_load(2, argv, &s), G3_EIO);
     assert_string_equal(g3_last_error(), cases[i].message);
     assert_null(s);

@@ -67,15 +67,17 @@ static void test_long_messages_and_traces_are_cut(void **unused) {
   assert_non_null(strstr(g3_last_trace(), " < some/file.c:0 < some/file.c:1 <"));
 }
 
+enum { SEEN_BYTES = 64 };
+
 static void *fail_elsewhere(void *seen) {
-  strcpy(seen, g3_last_error());
+  snprintf(seen, SEEN_BYTES, "%s", g3_last_error());
   (void)G3_FAIL(G3_EIO, "other thread");
   return NULL;
 }
 
 static void test_each_thread_has_its_own(void **unused) {
   (void)unused;
-  char seen[64] = "?";
+  char seen[SEEN_BYTES] = "?";
   pthread_t thread;
   (void)G3_FAIL(G3_EIO, "this thread");
   assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, seen), 0);
