@@ -43,13 +43,15 @@ G3_MUST_USE g3_status g3_ckpt_save(g3_comm *world, g3_stream *s, const char *dir
  * that wrote the file: 4 * the largest whole tensor's elements, at most 64 MiB. */
 size_t g3_ckpt_stage_bytes(const g3_ckpt_item *items, int n);
 
-typedef struct { /* one stored piece, as the index lists it */
+/* One stored piece, as the index lists it. */
+typedef struct {
   int shard; /* shard-%05d.h5 */
   char dataset[192]; /* in that shard: the tensor's name, "@", the start: "model/wte.weight@64,0" */
   g3_slice slice;
   uint64_t xxh3; /* XXH3-64 of its bytes */
 } g3_ckpt_piece;
 
+/* A whole tensor and the pieces that tile it, ordered by where they start. */
 typedef struct {
   char name[96];
   g3_dtype dtype;
@@ -59,6 +61,7 @@ typedef struct {
   int npieces;
 } g3_ckpt_entry;
 
+/* What is known of a checkpoint without opening its shards. */
 typedef struct {
   char path[1024]; /* of the checkpoint directory */
   g3_ckpt_meta meta; /* attributes ordered by key */

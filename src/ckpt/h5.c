@@ -1,4 +1,5 @@
 #include "ckpt/h5.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,9 @@ static herr_t take_innermost(unsigned n, const H5E_error2_t *e, void *user) {
   reason *r = user;
   if (n > 0 || !e->desc) return 0;
   const char *code = strstr(e->desc, "errno = ");
-  const int number = code ? atoi(code + strlen("errno = ")) : 0;
-  snprintf(r->why, r->size, "%s", number > 0 ? strerror(number) : e->desc);
+  const long number = code ? strtol(code + strlen("errno = "), NULL, 10) : 0;
+  const bool system = number > 0 && number <= INT_MAX;
+  snprintf(r->why, r->size, "%s", system ? strerror((int)number) : e->desc);
   return 0;
 }
 

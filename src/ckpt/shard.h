@@ -18,7 +18,10 @@ typedef struct {
   int shard;
 } g3_ckpt_reader;
 
+/* A reader of one checkpoint with nothing open yet. The caller closes it. */
 g3_ckpt_reader g3_ckpt_reader_of(const g3_ckpt_index *ix);
+
+/* Closes the shard that is open, if one is; the reader can be used again. */
 void g3_ckpt_reader_close(g3_ckpt_reader *r);
 
 /* Local. Reads one piece into the start of `stage` and checks type, shape and hash. *out is a dense

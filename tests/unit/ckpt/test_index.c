@@ -82,10 +82,10 @@ static void out_of_order(sample *s) {
   s->piece[1] = p;
 }
 static void same_name(sample *s) {
-  strcpy(s->entry[1].name, "model/a");
+  snprintf(s->entry[1].name, sizeof s->entry[1].name, "model/a");
 }
 static void bad_name(sample *s) {
-  strcpy(s->entry[0].name, "model/../a");
+  snprintf(s->entry[0].name, sizeof s->entry[0].name, "model/../a");
 }
 static void bad_dtype(sample *s) {
   s->entry[1].dtype = G3_I32;

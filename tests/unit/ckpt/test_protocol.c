@@ -19,6 +19,12 @@ static const char *latest_of(const fixture *f) {
   return out[0] ? strrchr(out, '/') + 1 : "";
 }
 
+/* From here on the scratch directory is this one below it. */
+static void go_down(fixture *f, const char *below) {
+  const size_t n = strlen(f->dir);
+  snprintf(f->dir + n, sizeof f->dir - n, "%s", below);
+}
+
 /* The checkpoint of this step is whole and holds the small items. */
 static void expect_whole(fixture *f, const char *name) {
   char path[512];
@@ -65,7 +71,7 @@ static void saves_and_points(void **state) {
 static void makes_directories(void **state) {
   fixture *f = *state;
   const size_t n = strlen(f->dir);
-  strcat(f->dir, "/run/checkpoints");
+  go_down(f, "/run/checkpoints");
   assert_ok(save_small(f, 100000000, 0));
   expect_whole(f, "step-100000000");
   char out[512], run[512];
@@ -163,9 +169,9 @@ static void unwritable_directory(void **state) {
   path_in(f, path, "file");
   write_text(path, "x");
   const size_t n = strlen(f->dir);
-  strcat(f->dir, "/file");
+  go_down(f, "/file");
   expect_failure(save_small(f, 1, 0), G3_EIO, path, "Not a directory");
-  strcat(f->dir, "/below");
+  go_down(f, "/below");
   expect_failure(save_small(f, 1, 0), G3_EIO, path, "Not a directory");
   f->dir[n] = '\0';
   assert_string_equal(names_in(f), "file ");
@@ -214,7 +220,7 @@ static void pieces_must_tile(void **state) {
                  "dtype", "model/w");
   expect_failure(g3_ckpt_save(f->self, f->stream, f->dir, &next, parts, 0, 0, f->stage), G3_EINVAL,
                  "nothing to save", "");
-  strcpy(parts[0].name, "model//w");
+  snprintf(parts[0].name, sizeof parts[0].name, "model//w");
   expect_failure(g3_ckpt_save(f->self, f->stream, f->dir, &next, parts, 1, 0, f->stage), G3_EINVAL,
                  "model//w", "cannot name");
   assert_string_equal(names_in(f), "latest step-00000001 ");
@@ -225,7 +231,7 @@ static void pieces_must_tile(void **state) {
 static int open_files(void) {
   char out[64];
   assert_int_equal(shell(out, sizeof out, "ls /proc/%d/fd | wc -l", (int)getpid()), 0);
-  return atoi(out);
+  return (int)strtol(out, NULL, 10);
 }
 
 /* A limit on the size of files stands for a disk that fills up at each possible place. */
