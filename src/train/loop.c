@@ -113,10 +113,21 @@ static g3_status one_step(g3_job *job, pace *p, bool *stop, bool *saved) {
   return *saved ? save(job) : G3_OK;
 }
 
+/* Where the curve begins. Not a step: it is in the log, not in metrics.jsonl. */
+static g3_status evaluate_start(g3_job *job) {
+  double loss;
+  if (job->step > 0 || job->config->data.eval_interval == 0 || job->split.val_samples == 0)
+    return G3_OK;
+  G3_TRY(g3_evaluate(job, &loss));
+  G3_INFO("step 0/%lld  val_loss %.4f", (long long)job->config->train.steps, loss);
+  return G3_OK;
+}
+
 g3_status g3_loop(g3_job *job, g3_exit *code) {
   const g3_config *c = job->config;
   pace p = {0};
   bool stop = false, saved = true;
+  G3_TRY(evaluate_start(job));
   while (job->step < c->train.steps && !stop)
     G3_TRY(one_step(job, &p, &stop, &saved));
   const bool wanted = c->run.save_interval > 0 || stop;
