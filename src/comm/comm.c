@@ -1,6 +1,5 @@
 #include "comm/comm.h"
 #include "comm/sum16.h"
-#include "util/array.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,9 @@ void g3_comm_destroy(g3_comm *c) {
 size_t g3_comm_scratch_bytes(int64_t count, int size) {
   if (size == 1 || count <= 0) return 0;
   const int64_t chunk = count < G3_SUM16_CHUNK ? count : G3_SUM16_CHUNK;
-  return (size_t)(size * g3_ceil_div(chunk, size)) * sizeof(g3_bf16);
+  const int64_t direct = chunk < G3_SUM16_DIRECT ? chunk : G3_SUM16_DIRECT;
+  const int64_t range = g3_sum16_range(chunk, size);
+  return (size_t)((size - 1) * (range > direct ? range : direct)) * sizeof(g3_bf16);
 }
 
 /* What the failing rank tells the others. */

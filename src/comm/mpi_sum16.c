@@ -1,4 +1,5 @@
-/* Sums of bf16: each rank collects one range from all, adds it in f32, and hands it back. */
+/* Sums of bf16: each rank collects one range from all, adds it in f32, and hands it back where the
+ * others need it. */
 #include "comm/mpi_impl.h"
 #include "comm/sum16.h"
 #include "util/array.h"
@@ -39,15 +40,15 @@ static g3_status wait_all(const g3_comm *c, int requests) {
   return g3_mpi_wait_each(c, requests, g3_mpi_of(c)->request, "moving ranges of bf16");
 }
 
-/* Everyone's piece of my range arrives in scratch, at rank * len. Ranks begin at different peers,
- * so that they do not all crowd around one. */
+/* Everyone's piece of my range arrives in scratch, in the order of ranks. Ranks begin at different
+ * peers, so that they do not all crowd around one. */
 static g3_status scatter(g3_comm *c, const ranges *g) {
   g3_bf16 *parts = c->scratch.data;
   const int mine = range_len(g, c->rank);
   int requests = 0;
   for (int k = 1; k < c->size; k++) {
     const int r = (c->rank + k) % c->size;
-    G3_TRY(receive(c, parts + r * g->len, mine, r, &requests));
+    G3_TRY(receive(c, parts + (r - (r > c->rank)) * g->len, mine, r, &requests));
   }
   for (int k = 1; k < c->size; k++) {
     const int r = (c->rank + k) % c->size;
@@ -90,10 +91,15 @@ g3_status g3_mpi_sum16_all_reduce(g3_comm *c, void *data, int64_t n, g3_redop op
   check_scratch(c, n);
   for (int64_t at = 0; at < n; at += G3_SUM16_CHUNK) {
     const int64_t chunk = n - at < G3_SUM16_CHUNK ? n - at : G3_SUM16_CHUNK;
-    const int64_t len = g3_ceil_div(chunk, c->size);
-    const ranges g = {.data = (g3_bf16 *)data + at, .step = len, .len = len, .total = chunk};
-    G3_TRY(scatter_and_fold(c, &g, g.data + c->rank * len, op));
-    G3_TRY(gather(c, &g));
+    const int64_t len = g3_sum16_range(chunk, c->size);
+    /* Each sums everything: the ranges are one and the same. */
+    const bool direct = len == chunk;
+    const ranges g = {.data = (g3_bf16 *)data + at,
+                      .step = direct ? 0 : len,
+                      .len = len,
+                      .total = direct ? len * c->size : chunk};
+    G3_TRY(scatter_and_fold(c, &g, g.data + c->rank * g.step, op));
+    if (!direct) G3_TRY(gather(c, &g));
   }
   return G3_OK;
 }

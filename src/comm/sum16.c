@@ -1,6 +1,11 @@
 #include "comm/sum16.h"
+#include "util/array.h"
 
 enum { BLOCK = 256 };
+
+int64_t g3_sum16_range(int64_t count, int size) {
+  return size == 2 || count <= G3_SUM16_DIRECT ? count : g3_ceil_div(count, size);
+}
 
 /* acc (op)= x, exactly in f32. */
 static void fold_block(float *acc, const g3_bf16 *x, int n, g3_redop op) {
@@ -21,7 +26,7 @@ void g3_sum16_fold(g3_bf16 *dst, int64_t n, const g3_bf16 *parts, int64_t step, 
   for (int64_t at = 0; at < n; at += BLOCK) {
     const int len = n - at < BLOCK ? (int)(n - at) : BLOCK;
     for (int r = 0; r < size; r++) {
-      const g3_bf16 *x = (r == me ? own : parts + r * step) + at;
+      const g3_bf16 *x = (r == me ? own : parts + (r - (r > me)) * step) + at;
       if (r > 0) {
         fold_block(acc, x, len, op);
       } else {
