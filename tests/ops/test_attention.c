@@ -1,6 +1,7 @@
 /* attention and its backward against T x T float64, finite differences, and themselves: cut in
  * batch and heads, with other numbers of threads, with dropout. */
 #include "ops/harness.h"
+#include "unit/util/death.h"
 #include "util/philox.h"
 #include <math.h>
 #include <stdlib.h>
@@ -185,6 +186,18 @@ static double *doubles(int64_t n) {
   return d;
 }
 
+/* Rounding to bf16 goes both ways: over many elements its errors cancel, which cutting bits off
+ * does not. */
+static void judge_bias(const ops_buf *got, const double *want) {
+  double error = 0, all = 0;
+  for (int64_t i = 0; i < got->rows * got->cols; i++) {
+    const double g = ops_get(got, i / got->cols, i % got->cols);
+    error += want[i] < 0 ? want[i] - g : g - want[i];
+    all += fabs(want[i]);
+  }
+  assert_true(fabs(error) < all / 1024);
+}
+
 static void judge(const run *r) {
   static const char *const names[] = {"attention_bwd dq", "attention_bwd dk", "attention_bwd dv"};
   const problem *p = &r->p;
@@ -196,11 +209,13 @@ static void judge(const run *r) {
   ref_forward(p, qkv, o, lse);
   ref_backward(p, qkv, dout, d);
   ops_judge("attention", r->dtype, &r->o, o, terms);
+  if (r->dtype == G3_BF16 && n > 5000) judge_bias(&r->o, o);
   ops_judge("attention lse", r->dtype, &r->lse, lse, terms);
   for (int i = 0; i < 3; i++) {
     const ops_buf part = third(r, i);
     /* A first query sees one key: dq and dk are zero but for rounding. */
     if (i == 2 || p->time > 1) ops_judge(names[i], r->dtype, &part, d[i], terms);
+    if (r->dtype == G3_BF16 && n > 5000) judge_bias(&part, d[i]);
     for (int64_t t = 0; p->time == 1 && t < n; t++)
       assert_true(fabs(ops_get(&part, t / part.cols, t % part.cols) - d[i][t]) < 0.02);
   }
@@ -427,12 +442,62 @@ static void test_nan_shows(void **state) {
   }
 }
 
+/* Mistakes of the caller end the job and say which operand is wrong. */
+static void mistaken(int which) {
+  g3_device *dev;
+  g3_stream *s;
+  if (g3_device_open("cpu", 1, &dev) != G3_OK) return;
+  if (dev->ops->stream_create(dev, false, g3_tensor_none(), &s) != G3_OK) return;
+  problem p = make_problem(1, 4, 2, which == 0 ? 257 : 8, which == 1 ? 1.0f : 0);
+  run r = make_run(p, G3_F32, 0);
+  if (which == 2) r.lse = ops_make(G3_F32, 2, 3, 0);
+  if (which == 3) r.p.heads = 1;
+  g3_tensor k = view(&p, &r.qkv, 1), dv = view(&p, &r.dqkv, 2);
+  if (which == 4) k = g3_tensor_part(k, 1, 0, 3);
+  if (which == 5) dv.dtype = G3_BF16;
+  if (which == 6) dv.stride[3] = 2;
+  const g3_tensor q = view(&p, &r.qkv, 0), v = view(&p, &r.qkv, 2), o = view(&p, &r.o, 0);
+  const g3_tensor lse = which == 2 ? g3_tensor_3d(r.lse.t.data, G3_F32, 1, 2, 3) : lse_view(&r);
+  (void)dev->ops->attention(s, o, lse, q, k, v, &p.spec);
+  (void)dev->ops->attention_bwd(s, view(&p, &r.dqkv, 0), view(&p, &r.dqkv, 1), dv,
+                                view(&p, &r.dout, 0), o, lse, q, k, v, &p.spec);
+}
+
+#define MISTAKE(n)                                                                                 \
+  static void mistake_##n(void) {                                                                  \
+    mistaken(n);                                                                                   \
+  }
+MISTAKE(0)
+MISTAKE(1)
+MISTAKE(2)
+MISTAKE(3)
+MISTAKE(4)
+MISTAKE(5)
+MISTAKE(6)
+
+static void test_mistakes(void **state) {
+  (void)state;
+  static const struct {
+    void (*mistake)(void);
+    const char *says;
+  } cases[] = {{mistake_0, "head_dim 1..256"},     {mistake_1, "dropout 1 is not in [0, 1)"},
+               {mistake_2, "lse is not"},          {mistake_3, "lse is not"},
+               {mistake_4, "attention: k is"},     {mistake_5, "attention_bwd: dv is"},
+               {mistake_6, "attention_bwd: dv is"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char out[1024];
+    assert_int_equal(death_of(cases[i].mistake, out, sizeof out), SIGABRT);
+    if (!strstr(out, cases[i].says)) fail_msg("wanted '%s' in: %s", cases[i].says, out);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shapes),       cmocka_unit_test(test_dropout),
       cmocka_unit_test(test_slopes),       cmocka_unit_test(test_cuts),
       cmocka_unit_test(test_threads),      cmocka_unit_test(test_kept_share),
       cmocka_unit_test(test_large_scores), cmocka_unit_test(test_nan_shows),
+      cmocka_unit_test(test_mistakes),
   };
   return cmocka_run_group_tests(tests, ops_setup, ops_teardown);
 }

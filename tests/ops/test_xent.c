@@ -1,6 +1,7 @@
 /* Softmax cross-entropy against float64, with the vocabulary cut into ranges whose results are
  * combined as ranks would: maximum of the peaks, sum of the sums. */
 #include "ops/harness.h"
+#include "unit/util/death.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,8 @@ enum { MAX_PARTS = 4 };
 
 typedef struct {
   int64_t rows, vocab;
-  int parts; /* ranges of equal width; the last ones end in padding */
-  int64_t gap;
+  int parts; /* ranges of equal width; the last ones end in padding, all in `pad` columns more */
+  int64_t pad, gap;
   g3_dtype dtype; /* of dlogits */
   bool in_place; /* dlogits are the logits themselves */
 } problem;
@@ -31,12 +32,12 @@ static range make_range(const problem *p, const ops_buf *logits, int part) {
   const int64_t width = width_of(p), first = part * width;
   const int64_t left = p->vocab - first < 0 ? 0 : p->vocab - first;
   range r = {.first = first, .valid = left < width ? left : width};
-  r.logits = ops_make(G3_F32, p->rows, width + 2, p->gap); /* two more of padding */
+  r.logits = ops_make(G3_F32, p->rows, width + p->pad, p->gap);
   ops_poison(&r.logits);
   for (int64_t i = 0; i < p->rows; i++)
     for (int64_t c = 0; c < r.valid; c++)
       ops_put(&r.logits, i, c, ops_get(logits, i, first + c));
-  r.dlogits = p->in_place ? r.logits : ops_make(p->dtype, p->rows, width + 2, 2 * p->gap);
+  r.dlogits = p->in_place ? r.logits : ops_make(p->dtype, p->rows, width + p->pad, 2 * p->gap);
   if (!p->in_place) ops_poison(&r.dlogits);
   r.peak = ops_vector(G3_F32, p->rows);
   r.sums = ops_make(G3_F32, 2, p->rows, 0);
@@ -176,6 +177,7 @@ static void test_shapes(void **state) {
         check(*state, (problem){.rows = shapes[i].rows,
                                 .vocab = shapes[i].vocab,
                                 .parts = parts,
+                                .pad = parts % 2 * 2,
                                 .gap = kind,
                                 .dtype = kind == 2 ? G3_BF16 : G3_F32,
                                 .in_place = kind == 1});
@@ -275,12 +277,53 @@ static void test_extremes(void **state) {
   }
 }
 
+/* Mistakes of the caller end the job and say which operand is wrong. */
+static void mistaken(int64_t valid, int64_t rows, g3_dtype dtype) {
+  const problem p = {.rows = 3, .vocab = 7, .parts = 1, .dtype = dtype};
+  g3_device *dev;
+  g3_stream *s;
+  if (g3_device_open("cpu", 1, &dev) != G3_OK) return;
+  if (dev->ops->stream_create(dev, false, g3_tensor_none(), &s) != G3_OK) return;
+  ops_buf logits = ops_make(G3_F32, 3, 7, 0), targets = ops_vector(G3_I32, rows);
+  ops_random(&logits, 1, 0, 1);
+  ops_random(&targets, 1, 0, 0);
+  range r = make_range(&p, &logits, 0);
+  r.valid = valid;
+  cross_entropy(s, &p, &r, targets.t, true);
+}
+
+static void too_many_valid(void) {
+  mistaken(8, 3, G3_F32);
+}
+
+static void too_few_targets(void) {
+  mistaken(7, 2, G3_F32);
+}
+
+static void integer_gradient(void) {
+  mistaken(7, 3, G3_I32);
+}
+
+static void test_mistakes(void **state) {
+  (void)state;
+  static const struct {
+    void (*mistake)(void);
+    const char *says;
+  } cases[] = {{too_many_valid, "of which 8 columns are real"},
+               {too_few_targets, "xent_sums: targets is not dense i32 [3]"},
+               {integer_gradient, "dlogits are not f32 or bf16 [3, 7]"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char out[1024];
+    assert_int_equal(death_of(cases[i].mistake, out, sizeof out), SIGABRT);
+    if (!strstr(out, cases[i].says)) fail_msg("wanted '%s' in: %s", cases[i].says, out);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_shapes),
-      cmocka_unit_test(test_without_gradient),
-      cmocka_unit_test(test_slopes),
-      cmocka_unit_test(test_extremes),
+      cmocka_unit_test(test_shapes),   cmocka_unit_test(test_without_gradient),
+      cmocka_unit_test(test_slopes),   cmocka_unit_test(test_extremes),
+      cmocka_unit_test(test_mistakes),
   };
   return cmocka_run_group_tests(tests, ops_setup, ops_teardown);
 }
