@@ -193,8 +193,9 @@ struct g3_stream {
   void *impl;
 };
 
-/* Local. Hands work to a stream: the next op, wait or sync on it completes all pending work first.
- * When the queue is full, the oldest is waited for. */
+/* Local. Hands work to a stream: the next op or sync on it completes all pending work first, and
+ * waiting for an event of it what was deferred before the event. When the queue is full, the oldest
+ * is waited for. */
 G3_MUST_USE g3_status g3_stream_defer(g3_stream *s, g3_deferred d);
 
 /* Local. Completes all pending work. Backends call it at the start of each op. After a failure the

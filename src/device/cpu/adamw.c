@@ -66,7 +66,8 @@ g3_status g3_cpu_adamw(g3_stream *s, g3_tensor p, g3_tensor low, g3_tensor m, g3
   G3_CHECK(c.applied_steps > 0, "adamw before the first control");
   const g3_adamw_kernels *k = g3_adamw();
   const g3_adamw_step step = step_of(spec, &c);
-#pragma omp parallel for num_threads(g3_cpu_threads(s, n))
+  const int threads = g3_cpu_threads(s, n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t i = 0; i < n; i += BLOCK)
     k->update((float *)p.data + i, low.data ? (uint16_t *)low.data + i : NULL, (float *)m.data + i,
               (float *)v.data + i, (const float *)g.data + i, n - i < BLOCK ? n - i : BLOCK, &step);

@@ -21,7 +21,8 @@ g3_status g3_cpu_embedding(g3_stream *s, g3_tensor y, g3_tensor ids, g3_tensor t
            "embedding wants y [m, n], i32 ids [m] and a table [rows, n] of y's type");
   const int32_t *id = ids.data;
   const size_t bytes = (size_t)n * g3_dtype_bytes(y.dtype);
-#pragma omp parallel for num_threads(g3_cpu_threads(s, m *n))
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t r = 0; r < m; r++) {
     const int64_t row = id[r] - first;
     if (row >= 0 && row < table.dim[0])
@@ -40,7 +41,8 @@ g3_status g3_cpu_embedding_bwd(g3_stream *s, g3_tensor dtable, g3_tensor ids, g3
            "embedding_bwd wants dy [m, n], i32 ids [m] and an f32 table [rows, n]");
   const g3_pointwise_kernels *k = g3_pointwise();
   const int32_t *id = ids.data;
-#pragma omp parallel for num_threads(g3_cpu_threads(s, m *n))
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t c = 0; c < n; c += STRIPE)
     for (int64_t r = 0; r < m; r++) {
       const int64_t row = id[r] - first;
@@ -67,7 +69,8 @@ g3_status g3_cpu_position(g3_stream *s, g3_tensor x, g3_tensor table, int64_t ro
   G3_CHECK(x.dtype == table.dtype, "position: x and its table differ in type");
   const g3_pointwise_kernels *k = g3_pointwise();
   const int64_t m = x.dim[0], n = x.dim[1];
-#pragma omp parallel for num_threads(g3_cpu_threads(s, m *n))
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t r = 0; r < m; r++)
     k->add(g3_tensor_at(x, r * x.stride[0]), g3_tensor_at(table, (row + r) % seq * table.stride[0]),
            n, x.dtype == G3_BF16);
@@ -81,7 +84,8 @@ g3_status g3_cpu_position_bwd(g3_stream *s, g3_tensor dtable, g3_tensor dx, int6
   G3_CHECK(dtable.dtype == G3_F32, "position_bwd: the table's gradient is f32");
   const g3_pointwise_kernels *k = g3_pointwise();
   const int64_t m = dx.dim[0], n = dx.dim[1];
-#pragma omp parallel for num_threads(g3_cpu_threads(s, m *n))
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t c = 0; c < n; c += STRIPE)
     for (int64_t r = 0; r < m; r++)
       k->add_wide(g3_tensor_at(dtable, (row + r) % seq * dtable.stride[0] + c),

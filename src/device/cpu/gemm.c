@@ -69,7 +69,8 @@ static g3_status multiply(g3_products *table, g3_tensor c, g3_tensor a, g3_tenso
 /* dst, dense f32, = the tile of src with this corner and dst's shape. */
 static void widen_tile(g3_stream *s, g3_tensor dst, g3_tensor src, int64_t row, int64_t col) {
   const g3_pointwise_kernels *k = g3_pointwise();
-#pragma omp parallel for num_threads(g3_cpu_threads(s, g3_tensor_count(dst)))
+  const int threads = g3_cpu_threads(s, g3_tensor_count(dst));
+#pragma omp parallel for num_threads(threads)
   for (int64_t r = 0; r < dst.dim[0]; r++)
     k->widen(g3_tensor_at(dst, r * dst.stride[0]),
              g3_tensor_at(src, (row + r) * src.stride[0] + col), dst.dim[1]);
@@ -77,7 +78,8 @@ static void widen_tile(g3_stream *s, g3_tensor dst, g3_tensor src, int64_t row, 
 
 static void narrow_tile(g3_stream *s, g3_tensor dst, g3_tensor src) {
   const g3_pointwise_kernels *k = g3_pointwise();
-#pragma omp parallel for num_threads(g3_cpu_threads(s, g3_tensor_count(dst)))
+  const int threads = g3_cpu_threads(s, g3_tensor_count(dst));
+#pragma omp parallel for num_threads(threads)
   for (int64_t r = 0; r < dst.dim[0]; r++)
     k->narrow(g3_tensor_at(dst, r * dst.stride[0]), g3_tensor_at(src, r * src.stride[0]),
               dst.dim[1]);

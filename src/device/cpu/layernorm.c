@@ -23,7 +23,8 @@ g3_status g3_cpu_layernorm(g3_stream *s, g3_tensor y, g3_tensor mean, g3_tensor 
            "layernorm: shapes or types differ from x [%lld, %lld] %s", (long long)m, (long long)n,
            g3_dtype_name(t));
   const g3_layernorm_kernels *k = g3_layernorm();
-#pragma omp parallel for num_threads(g3_cpu_threads(s, m *n)) schedule(static, ROWS)
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel for num_threads(threads) schedule(static, ROWS)
   for (int64_t r = 0; r < m; r++)
     k->forward(g3_tensor_at(y, r * y.stride[0]), (float *)mean.data + r, (float *)rstd.data + r,
                g3_tensor_at(x, r * x.stride[0]), w.data, b.data, n, t == G3_BF16);
@@ -45,7 +46,8 @@ g3_status g3_cpu_layernorm_bwd(g3_stream *s, g3_tensor dx, g3_tensor dres, g3_te
   const g3_layernorm_kernels *k = g3_layernorm();
   const float *shift = mean.data, *scale = rstd.data;
   /* Weights first: dx may be written over dy. */
-#pragma omp parallel num_threads(g3_cpu_threads(s, m *n))
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel num_threads(threads)
   {
 #pragma omp for
     for (int64_t c = 0; c < n; c += STRIPE)

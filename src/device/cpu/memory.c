@@ -57,7 +57,8 @@ g3_status g3_cpu_copy(g3_stream *s, g3_tensor dst, g3_tensor src) {
   G3_CHECK(dst.dtype == src.dtype, "copy from %s to %s: use cast", g3_dtype_name(src.dtype),
            g3_dtype_name(dst.dtype));
   const int64_t bytes = (int64_t)g3_tensor_bytes(src), block = 4 * BLOCK;
-#pragma omp parallel for num_threads(g3_cpu_threads(s, bytes / 4))
+  const int threads = g3_cpu_threads(s, bytes / 4);
+#pragma omp parallel for num_threads(threads)
   for (int64_t i = 0; i < bytes; i += block)
     memcpy((char *)dst.data + i, (const char *)src.data + i, (size_t)smaller(block, bytes - i));
   return G3_OK;
@@ -70,7 +71,8 @@ g3_status g3_cpu_fill(g3_stream *s, g3_tensor dst, float value) {
            g3_dtype_name(dst.dtype));
   const g3_pointwise_kernels *k = g3_pointwise();
   const int64_t n = g3_tensor_count(dst);
-#pragma omp parallel for num_threads(g3_cpu_threads(s, n))
+  const int threads = g3_cpu_threads(s, n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t i = 0; i < n; i += BLOCK) {
     const int64_t count = smaller(BLOCK, n - i);
     if (value == 0 && !signbit(value))
@@ -90,7 +92,8 @@ g3_status g3_cpu_cast(g3_stream *s, g3_tensor dst, g3_tensor src) {
            g3_dtype_name(dst.dtype));
   const g3_pointwise_kernels *k = g3_pointwise();
   const int64_t n = g3_tensor_count(src);
-#pragma omp parallel for num_threads(g3_cpu_threads(s, n))
+  const int threads = g3_cpu_threads(s, n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t i = 0; i < n; i += BLOCK)
     (down ? k->narrow : k->widen)(g3_tensor_at(dst, i), g3_tensor_at(src, i),
                                   smaller(BLOCK, n - i));

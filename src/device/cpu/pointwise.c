@@ -18,7 +18,8 @@ g3_status g3_cpu_gelu(g3_stream *s, g3_tensor y, g3_tensor x) {
   G3_CHECK(alike(y, x), "gelu wants two dense tensors of one count and type");
   const g3_pointwise_kernels *k = g3_pointwise();
   const int64_t n = g3_tensor_count(x);
-#pragma omp parallel for num_threads(g3_cpu_threads(s, n))
+  const int threads = g3_cpu_threads(s, n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t i = 0; i < n; i += BLOCK)
     k->gelu(g3_tensor_at(y, i), g3_tensor_at(x, i), block_at(n, i), x.dtype == G3_BF16);
   return G3_OK;
@@ -30,7 +31,8 @@ g3_status g3_cpu_gelu_bwd(g3_stream *s, g3_tensor dx, g3_tensor dy, g3_tensor x)
            "gelu_bwd wants three dense tensors of one count and type");
   const g3_pointwise_kernels *k = g3_pointwise();
   const int64_t n = g3_tensor_count(x);
-#pragma omp parallel for num_threads(g3_cpu_threads(s, n))
+  const int threads = g3_cpu_threads(s, n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t i = 0; i < n; i += BLOCK)
     k->gelu_bwd(g3_tensor_at(dx, i), g3_tensor_at(dy, i), g3_tensor_at(x, i), block_at(n, i),
                 x.dtype == G3_BF16);
@@ -58,7 +60,8 @@ static void rows(g3_stream *s, g3_tensor y, g3_tensor x, const void *bias, g3_te
                  const g3_dropout_spec *spec) {
   const g3_pointwise_kernels *k = g3_pointwise();
   const int64_t m = x.dim[0], n = x.dim[1];
-#pragma omp parallel for num_threads(g3_cpu_threads(s, m *n)) schedule(static, ROWS)
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel for num_threads(threads) schedule(static, ROWS)
   for (int64_t r = 0; r < m; r++) {
     const bool drops = spec && spec->p > 0;
     const g3_row_mask mask = drops ? mask_of(spec, r) : (g3_row_mask){0};

@@ -12,7 +12,8 @@ g3_status g3_cpu_column_sum(g3_stream *s, g3_tensor sum, g3_tensor x) {
                sum.dtype == G3_F32 && g3_tensor_count(sum) == n,
            "column_sum wants x [m, n] with dense rows and f32 sums [n]");
   const g3_reduce_kernels *k = g3_reduce();
-#pragma omp parallel for num_threads(g3_cpu_threads(s, m *n))
+  const int threads = g3_cpu_threads(s, m * n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t c = 0; c < n; c += STRIPE)
     k->columns((float *)sum.data + c, g3_tensor_at(x, c), x.stride[0], m,
                n - c < STRIPE ? n - c : STRIPE, x.dtype == G3_BF16);
@@ -31,7 +32,8 @@ static g3_status sum_blocks(g3_stream *s, g3_tensor out, g3_tensor x, sum_kernel
   const int64_t block = even < MIN_BLOCK ? MIN_BLOCK : even;
   const int64_t blocks = g3_ceil_div(n, block);
   double part[MAX_BLOCKS];
-#pragma omp parallel for num_threads(g3_cpu_threads(s, n))
+  const int threads = g3_cpu_threads(s, n);
+#pragma omp parallel for num_threads(threads)
   for (int64_t i = 0; i < blocks; i++) {
     const int64_t left = n - i * block;
     part[i] = kernel(g3_tensor_at(x, i * block), left < block ? left : block, x.dtype == G3_BF16);

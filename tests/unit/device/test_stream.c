@@ -124,6 +124,21 @@ static void test_event_waits_for_what_was_before_it(void **state) {
   f->ops->event_destroy(late);
 }
 
+/* A side stream that waits for compute before each transfer keeps the earlier ones under way. */
+static void test_wait_leaves_own_work_pending(void **state) {
+  fixture *f = *state;
+  g3_event *computed;
+  assert_int_equal(f->ops->event_create(f->dev, &computed), G3_OK);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(f->ops->record(f->main, computed), G3_OK);
+    assert_int_equal(f->ops->wait(f->side, computed), G3_OK);
+    defer(f, f->side, i);
+  }
+  assert_int_equal(f->j.ndone, 0);
+  assert_int_equal(f->side->npending, 3);
+  f->ops->event_destroy(computed);
+}
+
 static void test_full_queue_waits_for_the_oldest(void **state) {
   fixture *f = *state;
   for (int i = 0; i < G3_STREAM_PENDING + 2; i++)
@@ -170,6 +185,7 @@ int main(void) {
       CASE(test_sync_completes_in_order),
       CASE(test_op_drains),
       CASE(test_event_waits_for_what_was_before_it),
+      CASE(test_wait_leaves_own_work_pending),
       CASE(test_full_queue_waits_for_the_oldest),
       CASE(test_failure_is_passed_up_once),
       CASE(test_destroy_completes),
