@@ -11,7 +11,7 @@ typedef struct {
   void (*close)(g3_device *dev);
 } g3_backend;
 
-extern const g3_backend g3_cpu_backend;
-extern const g3_backend g3_cuda_backend;
+/* Each defined in its backend's folder; without CUDA the second refuses to open. */
+extern const g3_backend g3_cpu_backend, g3_cuda_backend;
 
 #endif

@@ -21,9 +21,9 @@ typedef struct {
                  bool bf16);
 } g3_layernorm_kernels;
 
-extern const g3_layernorm_kernels g3_layernorm_kernels_v2;
-extern const g3_layernorm_kernels g3_layernorm_kernels_v3;
-extern const g3_layernorm_kernels g3_layernorm_kernels_v4;
+/* The same kernels, compiled for each instruction set. */
+extern const g3_layernorm_kernels g3_layernorm_kernels_v2, g3_layernorm_kernels_v3,
+    g3_layernorm_kernels_v4;
 
 /* The best of them that this processor runs. */
 static inline const g3_layernorm_kernels *g3_layernorm(void) {

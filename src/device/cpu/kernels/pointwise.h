@@ -28,9 +28,9 @@ typedef struct {
                         const g3_row_mask *mask, bool bf16);
 } g3_pointwise_kernels;
 
-extern const g3_pointwise_kernels g3_pointwise_kernels_v2;
-extern const g3_pointwise_kernels g3_pointwise_kernels_v3;
-extern const g3_pointwise_kernels g3_pointwise_kernels_v4;
+/* The same kernels, compiled for each instruction set. */
+extern const g3_pointwise_kernels g3_pointwise_kernels_v2, g3_pointwise_kernels_v3,
+    g3_pointwise_kernels_v4;
 
 /* The best of them that this processor runs. */
 static inline const g3_pointwise_kernels *g3_pointwise(void) {

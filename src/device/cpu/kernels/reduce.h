@@ -15,9 +15,8 @@ typedef struct {
   double (*squares)(const void *x, int64_t n, bool bf16);
 } g3_reduce_kernels;
 
-extern const g3_reduce_kernels g3_reduce_kernels_v2;
-extern const g3_reduce_kernels g3_reduce_kernels_v3;
-extern const g3_reduce_kernels g3_reduce_kernels_v4;
+/* The same kernels, compiled for each instruction set. */
+extern const g3_reduce_kernels g3_reduce_kernels_v2, g3_reduce_kernels_v3, g3_reduce_kernels_v4;
 
 /* The best of them that this processor runs. */
 static inline const g3_reduce_kernels *g3_reduce(void) {

@@ -10,6 +10,7 @@
 static inline float g3_get(const void *p, int64_t i, bool bf16) {
   return bf16 ? g3_bf16_to_f32(((const g3_bf16 *)p)[i]) : ((const float *)p)[i];
 }
+/* Sets element i, rounded to nearest even when it is bf16. */
 static inline void g3_put(void *p, int64_t i, float value, bool bf16) {
   if (bf16)
     ((g3_bf16 *)p)[i] = g3_f32_to_bf16(value);
@@ -17,11 +18,13 @@ static inline void g3_put(void *p, int64_t i, float value, bool bf16) {
     ((float *)p)[i] = value;
 }
 
+/* The float that has these bits. */
 static inline float g3_float_of_bits(uint32_t bits) {
   float f;
   memcpy(&f, &bits, sizeof f);
   return f;
 }
+/* The bits of a float. */
 static inline uint32_t g3_bits_of_float(float f) {
   uint32_t bits;
   memcpy(&bits, &f, sizeof bits);
