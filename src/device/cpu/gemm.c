@@ -6,8 +6,9 @@
 #include "device/cpu/kernels/pointwise.h"
 #include "device/cpu/product.h"
 
-/* The edge of a widened tile: three of them are the workspace. */
-enum { EDGE = 512, TILE = EDGE * EDGE };
+/* The edge of a widened tile: three of them are the workspace. Rows are a little further apart than
+ * a power of two, so that a column does not fall into few sets of the cache. */
+enum { EDGE = 512, PITCH = EDGE + 16, TILE = EDGE * PITCH };
 
 size_t g3_cpu_workspace(const g3_workload *w) {
   return w->dtype == G3_BF16 ? 3 * TILE * sizeof(float) : 0;
@@ -66,7 +67,13 @@ static g3_status multiply(g3_products *table, g3_tensor c, g3_tensor a, g3_tenso
   return *refused ? G3_OK : g3_product_run(table, p, c.data, a.data, b.data, spec->bias.data);
 }
 
-/* dst, dense f32, = the tile of src with this corner and dst's shape. */
+static g3_tensor tile_at(float *p, int64_t rows, int64_t cols) {
+  g3_tensor t = g3_tensor_2d(p, G3_F32, rows, cols);
+  t.stride[0] = PITCH;
+  return t;
+}
+
+/* dst, f32, = the tile of src with this corner and dst's shape. */
 static void widen_tile(g3_stream *s, g3_tensor dst, g3_tensor src, int64_t row, int64_t col) {
   const g3_pointwise_kernels *k = g3_pointwise();
   const int threads = g3_cpu_threads(s, g3_tensor_count(dst));
@@ -98,7 +105,7 @@ static g3_status multiply_tile(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor
   const g3_tensor tile =
       g3_tensor_part(g3_tensor_part(c, 0, i, edge(c.dim[0], i)), 1, j, edge(c.dim[1], j));
   const int64_t rows = tile.dim[0], cols = tile.dim[1];
-  const g3_tensor sum = c.dtype == G3_F32 ? tile : g3_tensor_2d(wide_c, G3_F32, rows, cols);
+  const g3_tensor sum = c.dtype == G3_F32 ? tile : tile_at(wide_c, rows, cols);
   g3_gemm_spec part = *spec;
   if (spec->bias.data) {
     part.bias = g3_tensor_1d(wide_bias, G3_F32, cols);
@@ -106,10 +113,10 @@ static g3_status multiply_tile(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor
   }
   for (int64_t l = 0; l < k; l += EDGE) {
     const int64_t depth = edge(k, l);
-    const g3_tensor ta = spec->trans_a ? g3_tensor_2d(wide_a, G3_F32, depth, rows)
-                                       : g3_tensor_2d(wide_a, G3_F32, rows, depth);
-    const g3_tensor tb = spec->trans_b ? g3_tensor_2d(wide_b, G3_F32, cols, depth)
-                                       : g3_tensor_2d(wide_b, G3_F32, depth, cols);
+    const g3_tensor ta =
+        spec->trans_a ? tile_at(wide_a, depth, rows) : tile_at(wide_a, rows, depth);
+    const g3_tensor tb =
+        spec->trans_b ? tile_at(wide_b, cols, depth) : tile_at(wide_b, depth, cols);
     widen_tile(s, ta, a, spec->trans_a ? l : i, spec->trans_a ? i : l);
     widen_tile(s, tb, b, spec->trans_b ? j : l, spec->trans_b ? l : j);
     bool refused;
