@@ -66,6 +66,14 @@ static g3_status find_in(const char *dir, char *path) {
   return G3_OK;
 }
 
+/* A checkpoint of its own whose index is gone must not look like a folder without any. */
+static g3_status check_index_is_there(const char *dir) {
+  char path[G3_CKPT_PATH];
+  G3_TRY(g3_ckpt_path(path, "%s/shard-00000.h5", dir));
+  if (!g3_ckpt_is(path, false)) return G3_OK;
+  return G3_FAIL(G3_EFORMAT, "%s is not whole: it has shards, but no index.h5", dir);
+}
+
 g3_status g3_ckpt_latest(const char *dir, char *out, size_t size) {
   char path[G3_CKPT_PATH];
   G3_TRY(g3_ckpt_path(path, "%s/index.h5", dir));
@@ -78,6 +86,7 @@ g3_status g3_ckpt_latest(const char *dir, char *out, size_t size) {
       memcpy(inner, path, sizeof inner);
       G3_TRY(find_in(inner, path));
     } else {
+      G3_TRY(check_index_is_there(dir));
       G3_TRY(find_in(dir, path));
     }
   }
