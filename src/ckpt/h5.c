@@ -8,10 +8,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "pieces are stored as they lie in memory");
 
 void g3_h5_begin(void) {
-  /* Many cluster file systems refuse flock. The environment wins over file access properties, and
-   * HDF5 reads it once, when it starts. */
-  const char *lock = getenv("HDF5_USE_FILE_LOCKING");
-  if (!lock || strcmp(lock, "FALSE") != 0) setenv("HDF5_USE_FILE_LOCKING", "FALSE", 1);
   H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
 

@@ -8,8 +8,8 @@
 /* What an id is before it is opened: closing it does nothing. */
 #define G3_H5_NONE ((hid_t)-1)
 
-/* Before any other HDF5 call of a public function: no file locking, no printing of its own. Cheap;
- * HDF5 is not thread-safe, so one thread at a time. */
+/* Before any other HDF5 call of a public function: HDF5 prints nothing by itself. Cheap. HDF5 is
+ * not thread-safe: one thread at a time. */
 void g3_h5_begin(void);
 
 /* Writes the innermost reason of HDF5's last failure into why[size] and returns it: the system's

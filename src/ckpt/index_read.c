@@ -2,6 +2,7 @@
 #include "ckpt/index.h"
 #include "ckpt/seal.h"
 #include "ckpt/table.h"
+#include "ckpt/vfd.h"
 #include "util/array.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +181,7 @@ static g3_status read_file(g3_ckpt_index *ix, const char *dir) {
   G3_TRY(g3_ckpt_path(path, "%s/index.h5", dir));
   G3_TRY(g3_ckpt_seal_check(path));
   g3_h5_begin();
-  hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  hid_t file = g3_vfd_open(path);
   if (file < 0) return G3_H5_FAIL(G3_EFORMAT, "%s cannot be read as HDF5", path);
   const g3_status st = read_contents(file, path, ix);
   g3_h5_close(&file);

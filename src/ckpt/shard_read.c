@@ -1,5 +1,6 @@
 #include "ckpt/files.h"
 #include "ckpt/shard.h"
+#include "ckpt/vfd.h"
 #include "util/half.h"
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static g3_status read_dataset(hid_t file, const char *path, const g3_ckpt_piece 
 static g3_status open_shard(g3_ckpt_reader *r, const char *path, int shard) {
   if (r->shard == shard) return G3_OK;
   g3_ckpt_reader_close(r);
-  r->file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+  r->file = g3_vfd_open(path);
   if (r->file < 0) return G3_H5_FAIL(G3_EFORMAT, "cannot open the shard %s", path);
   r->shard = shard;
   return G3_OK;

@@ -1,17 +1,7 @@
 #include "ckpt/files.h"
 #include "ckpt/shard.h"
-#include <fcntl.h>
-#include <stdio.h>
+#include "ckpt/vfd.h"
 #include <string.h>
-#include <unistd.h>
-
-/* Starts the disk on what has been written, so that the sync at the end waits for less. A hint:
- * where it is not possible nothing is lost. */
-static void start_writeback(hid_t file) {
-  int *fd = NULL;
-  if (H5Fget_vfd_handle(file, H5P_DEFAULT, (void **)&fd) >= 0 && fd)
-    (void)sync_file_range(*fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-}
 
 static g3_status put_dataset(hid_t file, const char *path, const g3_ckpt_piece *p, g3_dtype dtype,
                              const void *data) {
@@ -51,24 +41,32 @@ static g3_status write_piece(hid_t file, const char *path, g3_stream *s, const g
 }
 
 static g3_status write_file(const char *path, int shard, g3_stream *s, const g3_ckpt_item *items,
-                            g3_ckpt_row *rows, int64_t n, g3_tensor stage) {
-  hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+                            g3_ckpt_row *rows, int64_t n, g3_tensor stage, g3_vfd_report *report) {
+  hid_t file = g3_vfd_create(path, H5P_DEFAULT, report);
   if (file < 0) return G3_H5_FAIL(G3_EIO, "cannot make %s", path);
   g3_status st = G3_OK;
   for (int64_t i = 0; st == G3_OK && i < n; i++) {
     rows[i].piece.shard = shard;
     st = write_piece(file, path, s, &items[rows[i].item], &rows[i], stage);
-    if (st == G3_OK) start_writeback(file);
+    if (st == G3_OK && report->error)
+      st = G3_FAIL(G3_EIO, "cannot write %s to %s: %s", rows[i].piece.dataset, path,
+                   strerror(report->error));
   }
-  if (!g3_h5_close(&file) && st == G3_OK) st = G3_H5_FAIL(G3_EIO, "cannot finish writing %s", path);
-  return st;
+  const bool closed = g3_h5_close(&file);
+  if (st != G3_OK) return st;
+  if (!closed) return G3_H5_FAIL(G3_EIO, "cannot close %s", path);
+  if (report->error)
+    return G3_FAIL(G3_EIO, "cannot finish writing %s: %s", path, strerror(report->error));
+  return G3_OK;
 }
 
 g3_status g3_ckpt_shard_write(const char *dir, int shard, g3_stream *s, const g3_ckpt_item *items,
                               g3_ckpt_row *rows, int64_t n, g3_tensor stage, int64_t *bytes) {
   char path[G3_CKPT_PATH];
+  g3_vfd_report report = {0};
   G3_TRY(g3_ckpt_path(path, "%s/shard-%05d.h5", dir, shard));
   g3_h5_begin();
-  G3_TRY(write_file(path, shard, s, items, rows, n, stage));
-  return g3_ckpt_sync(path, bytes);
+  G3_TRY(write_file(path, shard, s, items, rows, n, stage, &report));
+  *bytes = report.bytes;
+  return G3_OK;
 }
