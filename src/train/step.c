@@ -84,16 +84,19 @@ static g3_status agree_by_sums(g3_job *job, g3_status local) {
   return stop >= failed_mark ? g3_comm_agree(job->world, local) : G3_OK;
 }
 
-g3_status g3_step(g3_job *job, g3_step_result *out) {
-  const g3_config *c = job->config;
+g3_status g3_step_backward(g3_job *job) {
   const int64_t first = job->consumed + my_first_sample(job);
-  const double lr = g3_lr_at(&c->optim, c->train.steps, job->step + 1);
-  g3_control control;
   const g3_status local = read_batch(job, g3_sample_train, first, INT64_MAX);
   must(clear(job, true));
   g3_gpt_batch(job->rank->gpt, job->rank->tokens.data, first, true);
   must(g3_runtime_run(job->rank->train, g3_reducer_bucket, flush, job->reducer));
-  G3_TRY(agree_by_sums(job, local));
+  return agree_by_sums(job, local);
+}
+
+void g3_step_update(g3_job *job, g3_step_result *out) {
+  const g3_config *c = job->config;
+  const double lr = g3_lr_at(&c->optim, c->train.steps, job->step + 1);
+  g3_control control;
   must(g3_optim_step(job->rank->optim, job->compute, &c->optim, lr));
   must(g3_reducer_gather(job->reducer, job->compute));
   must(read_control(job, &control));
@@ -104,6 +107,11 @@ g3_status g3_step(g3_job *job, g3_step_result *out) {
                           .lr = lr,
                           .skipped = control.skip != 0,
                           .stop = control.stop > 0.0};
+}
+
+g3_status g3_step(g3_job *job, g3_step_result *out) {
+  G3_TRY(g3_step_backward(job));
+  g3_step_update(job, out);
   return G3_OK;
 }
 

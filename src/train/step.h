@@ -16,6 +16,12 @@ typedef struct {
  * update. No allocation of ours after the first call. */
 G3_MUST_USE g3_status g3_step(g3_job *job, g3_step_result *out);
 
+/* Its two halves. After the first, each rank's own range of each bucket (with ZeRO; else
+ * everything) holds the sum of the gradients, not clipped; the second cannot fail but by ending the
+ * job. */
+G3_MUST_USE g3_status g3_step_backward(g3_job *job);
+void g3_step_update(g3_job *job, g3_step_result *out);
+
 /* Collective over world. Mean loss over the validation samples (the first data.eval_samples of
  * them, or all). The number of passes is the same on every rank. */
 G3_MUST_USE g3_status g3_evaluate(g3_job *job, double *loss);
