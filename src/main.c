@@ -11,6 +11,7 @@ static const struct {
   const char *about;
 } commands[] = {
     {"train", g3_command_train, "train a model; what gpt3d does without a subcommand"},
+    {"bench", g3_command_bench, "measure where a step's time goes"},
     {"ckpt", g3_command_ckpt, "list, verify and compare checkpoints"},
     {"schedule", g3_command_schedule, "print a pipeline schedule"},
     {"tokenize", g3_command_tokenize, "turn a text into token files"},

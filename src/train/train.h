@@ -17,6 +17,9 @@ typedef g3_exit (*g3_command)(int argc, char **argv);
 /* `gpt3d [train]`. Collective over all processes. */
 g3_exit g3_command_train(int argc, char **argv);
 
+/* `gpt3d bench train`: where a step's time goes. Collective over all processes. */
+g3_exit g3_command_bench(int argc, char **argv);
+
 /* `gpt3d tokenize`: a text becomes token files. Local. */
 g3_exit g3_command_tokenize(int argc, char **argv);
 

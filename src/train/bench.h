@@ -1,0 +1,49 @@
+/* What `gpt3d bench train` measures on each rank, and how it is told. */
+#ifndef G3_TRAIN_BENCH_H
+#define G3_TRAIN_BENCH_H
+#include "device/timed.h"
+#include "train/job.h"
+#include <stdio.h>
+
+/* One rank's numbers, sent to rank 0 as they are. Seconds, operations and bytes of all timed steps
+ * together; memory in bytes. */
+typedef struct {
+  int64_t steps;
+  double seconds; /* of the steps */
+  double fastest; /* of one step */
+  double loss; /* of the last one */
+  double products, products_alone; /* seconds: in the steps, and as many in a loop of their own */
+  double products_flops;
+  int64_t resident_before, resident_peak; /* before the job was opened, and until its last step */
+  int64_t planned;
+  int nrows;
+  g3_timed_row row[G3_TIMED_ROWS];
+} g3_bench_rank;
+
+/* A shape of products, with its rate in a loop by itself. */
+typedef struct {
+  g3_timed_product in_step;
+  double alone; /* seconds of one */
+} g3_bench_product;
+
+/* What rank 0 tells. */
+typedef struct {
+  const g3_job *job;
+  const g3_bench_rank *rank; /* [job->world->size] */
+  const g3_bench_product *product; /* [nproducts], rank 0's */
+  int nproducts;
+} g3_bench;
+
+/* Local. The products of `in_step` [n] again, each shape in a loop of its own on the job's compute
+ * stream, whose device is not being timed: seconds of one into out [n]. The operands stay in the
+ * caches as far as they fit, which in a step they may not. */
+G3_MUST_USE g3_status g3_bench_products(const g3_job *job, const g3_timed_product *in_step, int n,
+                                        g3_bench_product *out);
+
+/* Local; rank 0. Tables for people. */
+G3_MUST_USE g3_status g3_bench_print(const g3_bench *b, FILE *out);
+
+/* Local; rank 0. The same numbers as one JSON object on a line. */
+G3_MUST_USE g3_status g3_bench_json(const g3_bench *b, FILE *out);
+
+#endif

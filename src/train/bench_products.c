@@ -1,0 +1,77 @@
+/* The rate that products reach by themselves: what a step is measured against. */
+#include "train/bench.h"
+#include "util/clock.h"
+
+/* A shape is repeated so long, and so often at least. */
+static const double long_enough = 0.1;
+enum { FEWEST = 3 };
+
+/* Operands of one shape. */
+typedef struct {
+  g3_tensor a, b, c, bias;
+} operands;
+
+static g3_status take(g3_device *dev, g3_dtype dtype, int64_t rows, int64_t columns,
+                      g3_tensor *out) {
+  void *p;
+  const size_t bytes = (size_t)(rows * columns) * g3_dtype_bytes(dtype);
+  G3_TRY(dev->ops->alloc(dev, bytes, &p));
+  *out = g3_tensor_2d(p, dtype, rows, columns);
+  return G3_OK;
+}
+
+static void release(g3_device *dev, operands *o) {
+  const g3_tensor all[] = {o->a, o->b, o->c, o->bias};
+  for (int i = 0; i < 4; i++)
+    if (all[i].data) dev->ops->release(dev, all[i].data);
+}
+
+/* Small numbers, so that sums stay finite however often they are added to. */
+static g3_status make(g3_stream *s, const g3_timed_product *p, operands *o) {
+  g3_device *dev = s->dev;
+  G3_TRY(p->trans_a ? take(dev, p->input, p->k, p->m, &o->a)
+                    : take(dev, p->input, p->m, p->k, &o->a));
+  G3_TRY(p->trans_b ? take(dev, p->input, p->n, p->k, &o->b)
+                    : take(dev, p->input, p->k, p->n, &o->b));
+  G3_TRY(take(dev, p->output, p->m, p->n, &o->c));
+  if (p->bias) {
+    G3_TRY(take(dev, p->input, 1, p->n, &o->bias));
+    o->bias = g3_tensor_as_1d(o->bias);
+  }
+  G3_TRY(dev->ops->fill(s, o->a, 1e-3f));
+  return dev->ops->fill(s, o->b, 1e-3f);
+}
+
+/* Seconds of one product. The first is not counted: it finds the caches cold. */
+static g3_status repeat(g3_stream *s, const g3_timed_product *p, const operands *o, double *out) {
+  const g3_device_ops *ops = s->dev->ops;
+  const g3_gemm_spec spec = {
+      .trans_a = p->trans_a, .trans_b = p->trans_b, .accumulate = p->accumulate, .bias = o->bias};
+  G3_TRY(ops->gemm(s, o->c, o->a, o->b, &spec));
+  G3_TRY(ops->sync(s));
+  const double begin = g3_now();
+  double spent = 0;
+  int times = 0;
+  while (times < FEWEST || spent < long_enough) {
+    G3_TRY(ops->gemm(s, o->c, o->a, o->b, &spec));
+    G3_TRY(ops->sync(s));
+    spent = g3_now() - begin;
+    times++;
+  }
+  *out = spent / times;
+  return G3_OK;
+}
+
+g3_status g3_bench_products(const g3_job *job, const g3_timed_product *in_step, int n,
+                            g3_bench_product *out) {
+  g3_stream *s = job->compute;
+  for (int i = 0; i < n; i++) {
+    operands o = {g3_tensor_none(), g3_tensor_none(), g3_tensor_none(), g3_tensor_none()};
+    out[i].in_step = in_step[i];
+    g3_status st = make(s, &in_step[i], &o);
+    if (st == G3_OK) st = repeat(s, &in_step[i], &o, &out[i].alone);
+    release(s->dev, &o);
+    if (st != G3_OK) return g3_trace_up(st, __FILE__, __LINE__);
+  }
+  return G3_OK;
+}

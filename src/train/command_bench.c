@@ -1,0 +1,174 @@
+/* gpt3d bench train */
+#include "comm/timed.h"
+#include "plan/report.h"
+#include "train/args.h"
+#include "train/bench.h"
+#include "train/session.h"
+#include "train/state.h"
+#include "train/step.h"
+#include "util/array.h"
+#include "util/clock.h"
+#include "util/log.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* What a run differs in, put before the user's own flags, which win. */
+static const char *const defaults[] = {"--steps",         "8", "--data",          "mock",
+                                       "--val-split",     "0", "--save-interval", "0",
+                                       "--eval-interval", "0"};
+enum { DEFAULTS = sizeof defaults / sizeof defaults[0] };
+
+/* The most memory that this process has held. */
+static int64_t resident_peak(void) {
+  struct rusage usage;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
+}
+
+/* The communicators that a step uses. */
+static int comms_of(const g3_mesh *mesh, g3_comm *out[(1 << G3_AXES) + 1]) {
+  int n = 0;
+  for (int axes = 0; axes < 1 << G3_AXES; axes++)
+    if (mesh->over[axes]) out[n++] = mesh->over[axes];
+  if (mesh->ends) out[n++] = mesh->ends;
+  return n;
+}
+
+/* The first step compiles products and opens connections: it is not counted. */
+static g3_status run_steps(g3_job *job, g3_timed *timed, g3_bench_rank *me) {
+  const int64_t steps = job->config->train.steps;
+  g3_step_result r;
+  G3_TRY(g3_step(job, &r));
+  g3_timed_clear(timed);
+  me->steps = steps;
+  for (int64_t i = 0; i < steps; i++) {
+    const double begin = g3_now();
+    G3_TRY(g3_step(job, &r));
+    const double seconds = g3_now() - begin;
+    me->seconds += seconds;
+    if (i == 0 || seconds < me->fastest) me->fastest = seconds;
+  }
+  me->loss = r.loss;
+  return G3_OK;
+}
+
+/* Steps with the tables of device and communicators replaced; *shapes gets the products of a run.
+ */
+static g3_status run_timed(g3_job *job, g3_bench_rank *me, g3_timed_product *shapes, int *n) {
+  g3_comm *comm[(1 << G3_AXES) + 1];
+  const int ncomms = comms_of(job->mesh, comm);
+  g3_timed *timed;
+  G3_TRY(g3_timed_begin(job->dev, &timed));
+  g3_status st = G3_OK;
+  for (int i = 0; i < ncomms && st == G3_OK; i++)
+    st = g3_comm_timed_begin(comm[i], timed);
+  if (st == G3_OK) st = run_steps(job, timed, me);
+  const g3_timed_product *p = g3_timed_products(timed, n);
+  memcpy(shapes, p, (size_t)*n * sizeof *p);
+  const g3_timed_row *row = g3_timed_rows(timed, &me->nrows);
+  memcpy(me->row, row, (size_t)me->nrows * sizeof *row);
+  for (int i = 0; i < ncomms; i++)
+    g3_comm_timed_end(comm[i]);
+  g3_timed_end(timed);
+  return st;
+}
+
+static void sum_products(const g3_bench_product *p, int n, g3_bench_rank *me) {
+  for (int i = 0; i < n; i++) {
+    const g3_timed_product *s = &p[i].in_step;
+    me->products += s->seconds;
+    me->products_alone += (double)s->calls * p[i].alone;
+    me->products_flops += (double)s->calls * 2.0 * (double)s->m * (double)s->n * (double)s->k;
+  }
+}
+
+static g3_status measure(g3_job *job, g3_bench_rank *me, g3_bench_product *product, int *n) {
+  g3_timed_product shapes[G3_TIMED_PRODUCTS];
+  for (int c = 0; c < G3_MEM_CLASSES; c++)
+    me->planned += (int64_t)job->bytes[c];
+  G3_TRY(g3_comm_agree(job->world, run_timed(job, me, shapes, n)));
+  me->resident_peak = resident_peak();
+  G3_TRY(
+      job->world->ops->barrier(job->world)); /* all ranks multiply at the same time, as in a step */
+  G3_TRY(g3_comm_agree(job->world, g3_bench_products(job, shapes, *n, product)));
+  sum_products(product, *n, me);
+  return G3_OK;
+}
+
+static g3_status tell(const g3_job *job, const g3_bench_rank *all, const g3_bench_product *product,
+                      int n) {
+  const g3_bench b = {.job = job, .rank = all, .product = product, .nproducts = n};
+  return job->config->command.json ? g3_bench_json(&b, stdout) : g3_bench_print(&b, stdout);
+}
+
+static g3_status bench_job(g3_job *job, g3_bench_rank *me) {
+  const g3_start fresh = {.kind = G3_START_FRESH};
+  g3_bench_product product[G3_TIMED_PRODUCTS];
+  const bool json = job->config->command.json, speaks = job->world->rank == 0;
+  g3_comm *world = job->world;
+  void *all;
+  size_t *sizes;
+  int n = 0;
+  g3_status st = G3_OK;
+  if (speaks && !json)
+    st = g3_report_run(job->config, &job->mesh->grid, job->dev->ops->name, job->threads.threads);
+  G3_TRY(g3_comm_agree(world, st));
+  G3_TRY(g3_start_load(job, &fresh));
+  G3_TRY(measure(job, me, product, &n));
+  G3_TRY(world->ops->host_gather(world, me, sizeof *me, 0, &all, &sizes));
+  if (speaks) st = tell(job, all, product, n);
+  free(all);
+  free(sizes);
+  return g3_comm_agree(world, st);
+}
+
+static g3_status bench_train(g3_session *s) {
+  g3_bench_rank me;
+  g3_job job;
+  memset(&me, 0, sizeof me);
+  me.resident_before = resident_peak();
+  if (s->settings->value.command.dry_run)
+    return G3_FAIL(G3_EINVAL, "--dry-run measures nothing: use it with gpt3d train");
+  if (s->settings->value.command.json) g3_log_setup(s->world->rank, G3_LOG_WARN);
+  G3_TRY(g3_config_world(s->settings, s->world->size));
+  G3_TRY(g3_config_check(s->settings));
+  G3_TRY(g3_job_open(s->settings, s->world, &job));
+  const g3_status st = bench_job(&job, &me);
+  g3_job_close(&job);
+  return st;
+}
+
+/* The session of a run with our defaults before the user's flags. */
+static g3_exit run(int argc, char **argv) {
+  g3_session s;
+  g3_exit code;
+  char **all;
+  const g3_status st = G3_NEW_ARRAY((int64_t)argc + DEFAULTS, &all);
+  if (st != G3_OK) return g3_args_verdict(st, G3_EXIT_DONE);
+  memcpy(all, defaults, sizeof defaults);
+  memcpy(all + DEFAULTS, argv, (size_t)argc * sizeof *argv);
+  if (g3_session_begin(argc + DEFAULTS, all, false, &s, &code))
+    code = g3_session_verdict(&s, bench_train(&s), G3_EXIT_DONE);
+  g3_session_end(&s);
+  free(all);
+  return code;
+}
+
+g3_exit g3_command_bench(int argc, char **argv) {
+  const g3_args usage = {
+      .command = "gpt3d bench train",
+      .words = "[FLAGS OF TRAIN] [--json]",
+      .about = "Trains --steps 8 on generated data without evaluation or checkpoints, and prints "
+               "where a step's\ntime goes, the products' own rate, and memory. gpt3d train --help "
+               "lists the flags."};
+  bool help = false;
+  if (argc > 0 && strcmp(argv[0], "train") == 0) return run(argc - 1, argv + 1);
+  if (argc > 0 && argv[0][0] == '-') {
+    const g3_status st = g3_args_parse(&usage, argc, argv, &help);
+    if (help || st != G3_OK) return g3_args_verdict(st, G3_EXIT_DONE);
+  }
+  return g3_args_verdict(G3_FAIL(G3_EINVAL, "gpt3d bench wants train; found %s%.40s%s",
+                                 argc > 0 ? "\"" : "nothing", argc > 0 ? argv[0] : "",
+                                 argc > 0 ? "\"" : ""),
+                         G3_EXIT_DONE);
+}
