@@ -106,6 +106,8 @@ g3_status g3_flat_create(const g3_param *params, int n, int dp, int64_t bucket_e
   G3_CHECK(n >= 0 && dp >= 1 && bucket_elements >= 1,
            "a flat space of %d parameters for dp %d in buckets of %lld", n, dp,
            (long long)bucket_elements);
+  for (int i = 0; i < n; i++)
+    check_param(&params[i]);
   g3_status st;
   g3_flat *f = NULL;
   place *at = NULL;
@@ -114,10 +116,8 @@ g3_status g3_flat_create(const g3_param *params, int n, int dp, int64_t bucket_e
   G3_TRY_TO(done, st, G3_NEW_ARRAY(n, &at));
   f->nparams = n;
   f->dp = dp;
-  for (int i = 0; i < n; i++) {
-    check_param(&params[i]);
+  for (int i = 0; i < n; i++)
     f->param[i] = params[i];
-  }
   G3_TRY_TO(done, st, lay_out(f, at, bucket_elements));
   *out = f;
   f = NULL;

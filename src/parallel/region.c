@@ -3,9 +3,9 @@
 /* Where nothing moves, both names must be one buffer: the caller reads the other one. */
 static void check_same(const g3_region *r, g3_tensor whole, g3_tensor part) {
   G3_CHECK(whole.data == part.data && g3_tensor_count(whole) == g3_tensor_count(part),
-           "over the %d ranks of a tensor-parallel region that is not cut along the sequence, "
-           "whole and part are one buffer",
-           r->tp->size);
+           "a region over %d ranks of %s whose hidden states are not cut moves nothing on the way "
+           "in: whole and part are one buffer",
+           r->tp->size, r->tp->name);
 }
 
 g3_status g3_region_enter(const g3_region *r, g3_stream *s, g3_tensor whole, g3_tensor part) {
