@@ -37,11 +37,13 @@ typedef struct {
   g3_attention_tiles tiles;
 } g3_attention_head;
 
+/* What the backward pass of one head reads and writes besides. */
 typedef struct {
   g3_attention_head head;
   g3_rows dout, dq, dk, dv;
 } g3_attention_grads;
 
+/* The functions of one instruction set. */
 typedef struct {
   /* o and lse of the queries [first, first + tiles.forward_queries) that exist. Scratch: see
    * g3_attention_forward_floats. */
@@ -60,6 +62,7 @@ static inline int64_t g3_attention_backward_floats(const g3_attention_tiles *t, 
   return 5 * k * d + q * (2 * k + d + 1);
 }
 
+/* One table for each instruction set; the caller picks by g3_cpu_isa(). */
 extern const g3_attention_kernels g3_attention_kernels_v2, g3_attention_kernels_v3,
     g3_attention_kernels_v4;
 

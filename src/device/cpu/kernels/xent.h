@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The functions of one instruction set. */
 typedef struct {
   /* The largest of n logits; -inf when n = 0. NaN is passed over: the sum shows it. */
   float (*peak)(const float *logits, int64_t n);
@@ -15,6 +16,7 @@ typedef struct {
                    int64_t target, float scale);
 } g3_xent_kernels;
 
+/* One table for each instruction set; the caller picks by g3_cpu_isa(). */
 extern const g3_xent_kernels g3_xent_kernels_v2, g3_xent_kernels_v3, g3_xent_kernels_v4;
 
 #endif
