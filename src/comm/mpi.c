@@ -196,13 +196,11 @@ static g3_status host_receive(g3_comm *c, char *bytes, size_t n, int from) {
 static g3_status gather_room(const g3_comm *c, const uint64_t *sizes, char **out) {
   uint64_t all = 0;
   for (int r = 0; r < c->size; r++)
-    if (__builtin_add_overflow(all, sizes[r], &all) || all > SIZE_MAX / 2)
+    if (__builtin_add_overflow(all, sizes[r], &all) || all > INT64_MAX)
       return G3_FAIL(G3_ENOMEM, "what the ranks of %s gather does not fit into an address space",
                      c->name);
-  char *p = malloc(all ? (size_t)all : 1);
-  if (!p)
-    return G3_FAIL(G3_ENOMEM, "no memory for the %llu bytes that the ranks of %s gather",
-                   (unsigned long long)all, c->name);
+  char *p = NULL;
+  G3_TRY(G3_NEW_ARRAY((int64_t)all, &p));
   *out = p;
   return G3_OK;
 }

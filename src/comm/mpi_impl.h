@@ -41,6 +41,7 @@ typedef struct {
   g3_mpi_job job[G3_MPI_JOBS];
 } g3_mpi;
 
+/* What a communicator of MPI holds beside the common part. */
 static inline g3_mpi *g3_mpi_of(const g3_comm *c) {
   return c->impl;
 }

@@ -90,10 +90,11 @@ static g3_status self_host_gather(g3_comm *c, const void *bytes, size_t n, int r
   G3_CHECK(root == 0, "root %d of %s, which has one rank", root, c->name);
   size_t *size = NULL;
   G3_TRY(g3_alloc_array(1, sizeof *size, (void **)&size));
-  void *all = malloc(n ? n : 1);
-  if (!all) {
+  char *all = NULL;
+  const g3_status st = g3_alloc_array((int64_t)n, 1, (void **)&all);
+  if (st != G3_OK) {
     free(size);
-    return G3_FAIL(G3_ENOMEM, "no memory to gather %zu bytes", n);
+    return g3_trace_up(st, __FILE__, __LINE__);
   }
   if (n) memcpy(all, bytes, n);
   *size = n;
