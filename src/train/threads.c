@@ -19,6 +19,12 @@ static void launcher_cores(cpu_set_t *set) {
   }
 }
 
+int g3_cores_of_launcher(void) {
+  cpu_set_t set;
+  launcher_cores(&set);
+  return CPU_COUNT(&set);
+}
+
 static bool user_chose_binding(void) {
   return getenv("OMPI_MCA_hwloc_base_binding_policy") != NULL;
 }

@@ -20,4 +20,8 @@ G3_MUST_USE g3_status g3_threads_plan(g3_comm *world, int wanted, g3_thread_plan
 /* Local. Cores that this process may use now. */
 int g3_cores_allowed(void);
 
+/* Local. Cores that the launcher on this machine may use, and so its ranks together; those of this
+ * process without a launcher, or when it cannot be asked. */
+int g3_cores_of_launcher(void);
+
 #endif

@@ -20,6 +20,14 @@ g3_exit g3_command_train(int argc, char **argv);
 /* `gpt3d bench train`: where a step's time goes. Collective over all processes. */
 g3_exit g3_command_bench(int argc, char **argv);
 
+/* `gpt3d doctor`: what this machine and this build have, and what is missing. Collective over all
+ * processes. G3_EXIT_FAILED when something is missing. */
+g3_exit g3_command_doctor(int argc, char **argv);
+
+/* `gpt3d verify`: a step of this layout against one rank, parameter by parameter. Collective over
+ * all processes. */
+g3_exit g3_command_verify(int argc, char **argv);
+
 /* `gpt3d tokenize`: a text becomes token files. Local. */
 g3_exit g3_command_tokenize(int argc, char **argv);
 

@@ -34,4 +34,16 @@ G3_MUST_USE g3_status g3_products_get(g3_products *t, const g3_product_key *key,
 G3_MUST_USE g3_status g3_product_run(g3_products *t, g3_product *p, void *c, const void *a,
                                      const void *b, const void *bias);
 
+/* Local. The library's version and how it runs threads: "2.6.3, OpenMP"; `out` always ends with
+ * NUL. */
+void g3_products_version(char *out, size_t size);
+
+/* Local. True when g3_product_plain does this product faster than an object of its own. */
+bool g3_product_is_plain(const g3_product_key *key);
+
+/* Local. C = op(A) op(B) [+ C] in f32 without bias, by the library's routine that needs no object.
+ */
+G3_MUST_USE g3_status g3_product_plain(g3_products *t, const g3_product_key *key, float *c,
+                                       const float *a, const float *b);
+
 #endif
