@@ -76,10 +76,6 @@ G3_MUST_USE g3_status g3_comm_agree(g3_comm *c, g3_status mine);
 /* Collective. How many ranks of c run on this machine, and this rank's number among them. */
 G3_MUST_USE g3_status g3_comm_node(g3_comm *c, int *local_rank, int *local_size);
 
-/* Local, after g3_comm_mpi_world. False when a waiting rank keeps its core busy: slow with more
- * ranks than cores. True when MPI does not say. */
-bool g3_comm_yields(void);
-
 /* Local. True when this process was started by mpirun or an equivalent (from its environment). */
 bool g3_comm_launched(void);
 
