@@ -61,6 +61,8 @@ static g3_status multiply(g3_products *table, g3_tensor c, g3_tensor a, g3_tenso
       .input = (int32_t)a.dtype,
       .output = (int32_t)c.dtype,
   };
+  *refused = false;
+  if (g3_product_is_plain(&key)) return g3_product_plain(table, &key, c.data, a.data, b.data);
   g3_product *p;
   G3_TRY(g3_products_get(table, &key, &p));
   *refused = p->primitive == NULL;
