@@ -52,25 +52,39 @@ static int64_t rank_parameters(const g3_rank *r) {
   return n;
 }
 
+void g3_report_bytes(const char *what, const size_t bytes[G3_MEM_CLASSES]) {
+  char text[512];
+  size_t total = 0;
+  int used = 0;
+  for (int k = 0; k < G3_MEM_CLASSES; k++) {
+    total += bytes[k];
+    used += snprintf(text + used, sizeof text - (size_t)used, "%s %zu, ",
+                     g3_mem_class_name((g3_mem_class)k), bytes[k]);
+  }
+  G3_DEBUG("%s: %stotal %zu", what, text, total);
+}
+
 static g3_status say_memory(const g3_config *c, const g3_grid *grid, int stage) {
   g3_arenas arenas = g3_arenas_measuring();
   g3_coord at = {{0}};
   g3_rank *r;
   char text[256];
   g3_number_text a, b;
-  size_t total = 0;
+  size_t total = 0, bytes[G3_MEM_CLASSES];
   int used = 0;
   at.at[G3_PP] = stage;
   G3_TRY(g3_rank_build(c, grid, at, &arenas, &r));
   for (int k = 0; k < G3_MEM_CLASSES; k++) {
-    total += arenas.of[k].used;
-    used +=
-        snprintf(text + used, sizeof text - (size_t)used, "%s%s %s", k ? ", " : "",
-                 g3_mem_class_name((g3_mem_class)k), g3_text_bytes((int64_t)arenas.of[k].used, a));
+    bytes[k] = arenas.of[k].used;
+    total += bytes[k];
+    used += snprintf(text + used, sizeof text - (size_t)used, "%s%s %s", k ? ", " : "",
+                     g3_mem_class_name((g3_mem_class)k), g3_text_bytes((int64_t)bytes[k], a));
   }
   G3_INFO("memory   a rank of stage %d: %s parameters, %s (%zu bytes)", stage,
           g3_text_count(rank_parameters(r), a), g3_text_bytes((int64_t)total, b), total);
   G3_INFO("         %s", text);
+  snprintf(text, sizeof text, "planned for a rank of stage %d", stage);
+  g3_report_bytes(text, bytes);
   g3_rank_destroy(r);
   return G3_OK;
 }

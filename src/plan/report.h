@@ -2,6 +2,7 @@
 #ifndef G3_PLAN_REPORT_H
 #define G3_PLAN_REPORT_H
 #include "config/config.h"
+#include "device/arena.h"
 #include "parallel/mesh.h"
 
 /* Local; rank 0's voice. The lines that a run begins with: model, layout, batch identity with all
@@ -14,5 +15,8 @@ G3_MUST_USE g3_status g3_report_run(const g3_config *config, const g3_grid *grid
  * class for each stage's rank. The world is tp * pp * dp, where dp is that of the settings or
  * `world` / (tp * pp), at least 1. */
 G3_MUST_USE g3_status g3_report_plan(g3_settings *settings, int64_t world);
+
+/* Local; heard with --debug. One line: `what`, then the bytes of each class and their sum. */
+void g3_report_bytes(const char *what, const size_t bytes[G3_MEM_CLASSES]);
 
 #endif

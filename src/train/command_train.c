@@ -1,6 +1,7 @@
 /* gpt3d [train] */
 #include "plan/report.h"
 #include "train/loop.h"
+#include "train/memory.h"
 #include "train/session.h"
 #include "train/signals.h"
 #include "train/state.h"
@@ -49,12 +50,14 @@ static g3_status run(g3_job *job, const g3_start *start, g3_exit *code) {
   if (job->world->rank == 0)
     told = g3_report_run(job->config, &job->mesh->grid, job->dev->ops->name, job->threads.threads);
   G3_TRY(g3_comm_agree(job->world, told));
+  G3_TRY(g3_memory_report(job));
   G3_INFO("data: %s, %lld tokens: %lld training and %lld validation samples of %lld",
           job->config->data.path, (long long)g3_tokens_count(job->tokens),
           (long long)job->split.train_samples, (long long)job->split.val_samples,
           (long long)job->config->model.seq);
   say_start(job, start);
-  return g3_loop(job, code);
+  G3_TRY(g3_loop(job, code));
+  return g3_memory_report_peak(job);
 }
 
 static g3_status train(g3_session *s, g3_start *start, g3_exit *code) {

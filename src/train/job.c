@@ -1,4 +1,5 @@
 #include "train/job.h"
+#include "train/memory.h"
 #include "util/log.h"
 #include <string.h>
 
@@ -11,6 +12,7 @@ static g3_status open_device(g3_job *job) {
 /* The plan's sizes, allocated: the arenas that the rank is then laid out on. */
 static g3_status allocate(g3_job *job, g3_arenas *arenas) {
   G3_TRY(g3_rank_measure(job->config, &job->mesh->grid, job->mesh->me, job->bytes));
+  job->resident_before = g3_memory_resident();
   for (int c = 0; c < G3_MEM_CLASSES; c++) {
     G3_TRY(job->dev->ops->alloc(job->dev, job->bytes[c] ? job->bytes[c] : G3_ARENA_ALIGN,
                                 &job->memory[c]));
@@ -39,9 +41,11 @@ static g3_status lay_out(g3_job *job) {
   g3_arenas arenas;
   G3_TRY(allocate(job, &arenas));
   G3_TRY(g3_rank_build(job->config, &job->mesh->grid, job->mesh->me, &arenas, &job->rank));
-  for (int c = 0; c < G3_MEM_CLASSES; c++)
-    G3_CHECK(arenas.of[c].used == job->bytes[c], "planned %zu bytes of %s and took %zu",
-             job->bytes[c], g3_mem_class_name((g3_mem_class)c), arenas.of[c].used);
+  for (int c = 0; c < G3_MEM_CLASSES; c++) {
+    job->used[c] = arenas.of[c].used;
+    G3_CHECK(job->used[c] == job->bytes[c], "planned %zu bytes of %s and took %zu", job->bytes[c],
+             g3_mem_class_name((g3_mem_class)c), job->used[c]);
+  }
   const g3_device_ops *ops = job->dev->ops;
   G3_TRY(ops->stream_create(job->dev, false, job->rank->workspace, &job->compute));
   G3_TRY(ops->stream_create(job->dev, true, g3_tensor_none(), &job->side));

@@ -16,7 +16,9 @@ typedef struct {
   g3_device *dev;
   g3_stream *compute, *side;
   void *memory[G3_MEM_CLASSES];
-  size_t bytes[G3_MEM_CLASSES];
+  size_t bytes[G3_MEM_CLASSES]; /* as planned, and allocated */
+  size_t used[G3_MEM_CLASSES]; /* taken from the arenas once everything was laid out */
+  int64_t resident_before; /* what the process held before that: VmRSS in bytes */
   g3_rank *rank;
   g3_reducer *reducer;
   g3_tokens *tokens;
