@@ -68,7 +68,7 @@ typedef struct {
 
 /* What the command asks for instead of, or beside, the work. */
 typedef struct {
-  bool help, version, print_config, dry_run, json, debug;
+  bool help, version, print_config, dry_run, json, debug, shrink;
   g3_text config; /* --config FILE; "" = the embedded tiny.yaml */
 } g3_command_config;
 

@@ -127,6 +127,8 @@ const g3_option g3_options[] = {
      "print what would run, with memory and batch arithmetic, and stop"},
     {"", "--print-config", NULL, G3_OPT_BOOL, G3_AT(command.print_config), "false", 0, 0, NULL,
      "print every key with its value and origin, and stop"},
+    {"", "--shrink", NULL, G3_OPT_BOOL, G3_AT(command.shrink), "false", 0, 0, NULL,
+     "verify: with a small model of the same family, when the real one fits into no single rank"},
     {"", "--json", NULL, G3_OPT_BOOL, G3_AT(command.json), "false", 0, 0, NULL,
      "answer in JSON where a command can"},
     {"", "--debug", NULL, G3_OPT_BOOL, G3_AT(command.debug), "false", 0, 0, NULL,
