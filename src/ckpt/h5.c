@@ -49,8 +49,6 @@ bool g3_h5_close(hid_t *id) {
   *id = G3_H5_NONE;
   if (was < 0) return true;
   switch (H5Iget_type(was)) {
-  case H5I_FILE:
-    return H5Fclose(was) >= 0;
   case H5I_GROUP:
     return H5Gclose(was) >= 0;
   case H5I_DATASET:

@@ -51,18 +51,17 @@ static bool get_text(hid_t group, hsize_t i, g3_ckpt_attr *out) {
 
 static g3_status read_config(hid_t file, const char *path, g3_ckpt_meta *m) {
   hid_t group = H5Gopen2(file, "config", H5P_DEFAULT);
-  H5O_info_t info;
+  const int n = group < 0 ? -1 : H5Aget_num_attrs(group);
   g3_status st = G3_OK;
-  if (group < 0 || H5Oget_info2(group, &info, H5O_INFO_NUM_ATTRS) < 0 || info.num_attrs > 65536)
+  if (n < 0)
     st = G3_FAIL(G3_EFORMAT, "%s has no group config with the model's attributes", path);
   else
-    st = G3_NEW_ARRAY((int64_t)info.num_attrs, &m->attr);
-  for (hsize_t i = 0; st == G3_OK && i < info.num_attrs; i++)
-    if (get_text(group, i, &m->attr[i]))
+    st = G3_NEW_ARRAY(n, &m->attr);
+  for (int i = 0; st == G3_OK && i < n; i++)
+    if (get_text(group, (hsize_t)i, &m->attr[i]))
       m->nattrs++;
     else
-      st = G3_FAIL(G3_EFORMAT, "%s: attribute %d of the group config is not a short text", path,
-                   (int)i);
+      st = G3_FAIL(G3_EFORMAT, "%s: attribute %d of the group config is not a short text", path, i);
   g3_h5_close(&group);
   return st;
 }
@@ -181,10 +180,10 @@ static g3_status read_file(g3_ckpt_index *ix, const char *dir) {
   G3_TRY(g3_ckpt_path(path, "%s/index.h5", dir));
   G3_TRY(g3_ckpt_seal_check(path));
   g3_h5_begin();
-  hid_t file = g3_vfd_open(path);
-  if (file < 0) return G3_H5_FAIL(G3_EFORMAT, "%s cannot be read as HDF5", path);
-  const g3_status st = read_contents(file, path, ix);
-  g3_h5_close(&file);
+  g3_vfd_file file;
+  if (!g3_vfd_open(&file, path)) return G3_H5_FAIL(G3_EFORMAT, "%s cannot be read as HDF5", path);
+  const g3_status st = read_contents(file.id, path, ix);
+  g3_vfd_close(&file);
   G3_TRY(st);
   return g3_ckpt_shards_check(ix);
 }

@@ -150,17 +150,17 @@ static g3_status write_contents(hid_t file, const char *path, const g3_ckpt_inde
 }
 
 static g3_status write_file(const char *path, const g3_ckpt_index *ix) {
-  g3_vfd_report report = {0};
-  hid_t fcpl = H5Pcreate(H5P_FILE_CREATE), file = G3_H5_NONE;
-  if (fcpl >= 0 && H5Pset_userblock(fcpl, G3_CKPT_SEAL_BYTES) >= 0)
-    file = g3_vfd_create(path, fcpl, &report);
+  g3_vfd_file file = G3_VFD_NONE;
+  hid_t fcpl = H5Pcreate(H5P_FILE_CREATE);
   g3_status st = G3_OK;
-  if (file < 0) st = G3_H5_FAIL(G3_EIO, "cannot make %s", path);
+  if (fcpl < 0 || H5Pset_userblock(fcpl, G3_CKPT_SEAL_BYTES) < 0 ||
+      !g3_vfd_create(&file, path, fcpl))
+    st = G3_H5_FAIL(G3_EIO, "cannot make %s", path);
   g3_h5_close(&fcpl);
-  if (st == G3_OK) st = write_contents(file, path, ix);
-  if (!g3_h5_close(&file) && st == G3_OK) st = G3_H5_FAIL(G3_EIO, "cannot close %s", path);
-  if (report.error) /* what HDF5 says after a failed write means nothing */
-    return G3_FAIL(G3_EIO, "cannot write %s: %s", path, strerror(report.error));
+  if (st == G3_OK) st = write_contents(file.id, path, ix);
+  if (!g3_vfd_close(&file) && st == G3_OK) st = G3_H5_FAIL(G3_EIO, "cannot close %s", path);
+  if (file.error) /* what HDF5 says after a failed write means nothing */
+    return G3_FAIL(G3_EIO, "cannot write %s: %s", path, strerror(file.error));
   return st;
 }
 

@@ -3,6 +3,7 @@
 #define G3_CKPT_SHARD_H
 #include "ckpt/h5.h"
 #include "ckpt/piece.h"
+#include "ckpt/vfd.h"
 
 /* Local. Writes shard number `shard` of `dir` from the items' rows, each staged on the host, and
  * waits until it is on the disk. Fills the rows' shard and hash; *bytes gets the file's size. On
@@ -11,11 +12,11 @@ G3_MUST_USE g3_status g3_ckpt_shard_write(const char *dir, int shard, g3_stream 
                                           const g3_ckpt_item *items, g3_ckpt_row *rows, int64_t n,
                                           g3_tensor stage, int64_t *bytes);
 
-/* Reads pieces; keeps the shard of the last one open. */
+/* Reads pieces; keeps the shard of the last one open, and does not move while one is. */
 typedef struct {
   const g3_ckpt_index *ix; /* borrowed */
-  hid_t file;
-  int shard;
+  g3_vfd_file file;
+  int shard; /* that is open; -1: none */
 } g3_ckpt_reader;
 
 /* A reader of one checkpoint with nothing open yet. The caller closes it. */

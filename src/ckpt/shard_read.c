@@ -1,17 +1,16 @@
 #include "ckpt/files.h"
 #include "ckpt/shard.h"
-#include "ckpt/vfd.h"
 #include "util/half.h"
 #include <stdio.h>
 #include <string.h>
 
 g3_ckpt_reader g3_ckpt_reader_of(const g3_ckpt_index *ix) {
   g3_h5_begin();
-  return (g3_ckpt_reader){ix, G3_H5_NONE, -1};
+  return (g3_ckpt_reader){ix, G3_VFD_NONE, -1};
 }
 
 void g3_ckpt_reader_close(g3_ckpt_reader *r) {
-  g3_h5_close(&r->file);
+  g3_vfd_close(&r->file);
   r->shard = -1;
 }
 
@@ -57,8 +56,7 @@ static g3_status read_dataset(hid_t file, const char *path, const g3_ckpt_piece 
 static g3_status open_shard(g3_ckpt_reader *r, const char *path, int shard) {
   if (r->shard == shard) return G3_OK;
   g3_ckpt_reader_close(r);
-  r->file = g3_vfd_open(path);
-  if (r->file < 0) return G3_H5_FAIL(G3_EFORMAT, "cannot open the shard %s", path);
+  if (!g3_vfd_open(&r->file, path)) return G3_H5_FAIL(G3_EFORMAT, "cannot open the shard %s", path);
   r->shard = shard;
   return G3_OK;
 }
@@ -71,7 +69,7 @@ g3_status g3_ckpt_reader_read(g3_ckpt_reader *r, const g3_ckpt_entry *e, const g
   G3_CHECK(g3_tensor_bytes(t) <= g3_tensor_bytes(stage), "%s: the staging is too small",
            p->dataset);
   G3_TRY(open_shard(r, path, p->shard));
-  G3_TRY(read_dataset(r->file, path, p, e->dtype, t.data));
+  G3_TRY(read_dataset(r->file.id, path, p, e->dtype, t.data));
   if (g3_ckpt_hash(t.data, g3_tensor_bytes(t)) != p->xxh3)
     return G3_FAIL(G3_EFORMAT, "%s: %s is damaged: its bytes have another hash than the index says",
                    path, p->dataset);

@@ -1,6 +1,5 @@
 #include "ckpt/files.h"
 #include "ckpt/shard.h"
-#include "ckpt/vfd.h"
 #include <string.h>
 
 static g3_status put_dataset(hid_t file, const char *path, const g3_ckpt_piece *p, g3_dtype dtype,
@@ -40,33 +39,32 @@ static g3_status write_piece(hid_t file, const char *path, g3_stream *s, const g
   return put_dataset(file, path, &row->piece, copy.dtype, copy.data);
 }
 
-static g3_status write_file(const char *path, int shard, g3_stream *s, const g3_ckpt_item *items,
-                            g3_ckpt_row *rows, int64_t n, g3_tensor stage, g3_vfd_report *report) {
-  hid_t file = g3_vfd_create(path, H5P_DEFAULT, report);
-  if (file < 0) return G3_H5_FAIL(G3_EIO, "cannot make %s", path);
-  g3_status st = G3_OK;
-  for (int64_t i = 0; st == G3_OK && i < n; i++) {
+static g3_status write_pieces(g3_vfd_file *file, const char *path, int shard, g3_stream *s,
+                              const g3_ckpt_item *items, g3_ckpt_row *rows, int64_t n,
+                              g3_tensor stage) {
+  for (int64_t i = 0; i < n; i++) {
     rows[i].piece.shard = shard;
-    st = write_piece(file, path, s, &items[rows[i].item], &rows[i], stage);
-    if (st == G3_OK && report->error)
-      st = G3_FAIL(G3_EIO, "cannot write %s to %s: %s", rows[i].piece.dataset, path,
-                   strerror(report->error));
+    G3_TRY(write_piece(file->id, path, s, &items[rows[i].item], &rows[i], stage));
+    if (file->error)
+      return G3_FAIL(G3_EIO, "cannot write %s to %s: %s", rows[i].piece.dataset, path,
+                     strerror(file->error));
   }
-  const bool closed = g3_h5_close(&file);
-  if (st != G3_OK) return st;
-  if (!closed) return G3_H5_FAIL(G3_EIO, "cannot close %s", path);
-  if (report->error)
-    return G3_FAIL(G3_EIO, "cannot finish writing %s: %s", path, strerror(report->error));
   return G3_OK;
 }
 
 g3_status g3_ckpt_shard_write(const char *dir, int shard, g3_stream *s, const g3_ckpt_item *items,
                               g3_ckpt_row *rows, int64_t n, g3_tensor stage, int64_t *bytes) {
   char path[G3_CKPT_PATH];
-  g3_vfd_report report = {0};
+  g3_vfd_file file;
   G3_TRY(g3_ckpt_path(path, "%s/shard-%05d.h5", dir, shard));
   g3_h5_begin();
-  G3_TRY(write_file(path, shard, s, items, rows, n, stage, &report));
-  *bytes = report.bytes;
+  if (!g3_vfd_create(&file, path, H5P_DEFAULT)) return G3_H5_FAIL(G3_EIO, "cannot make %s", path);
+  const g3_status st = write_pieces(&file, path, shard, s, items, rows, n, stage);
+  const bool closed = g3_vfd_close(&file);
+  G3_TRY(st);
+  if (!closed) return G3_H5_FAIL(G3_EIO, "cannot close %s", path);
+  if (file.error)
+    return G3_FAIL(G3_EIO, "cannot finish writing %s: %s", path, strerror(file.error));
+  *bytes = file.bytes;
   return G3_OK;
 }

@@ -1,4 +1,5 @@
 #include "ckpt/vfd.h"
+#include "util/array.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -6,19 +7,22 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
 
 #define MAX_ADDRESS ((haddr_t)INT64_MAX)
 
 /* The part of a file access property list that is the driver's. */
 typedef struct {
-  g3_vfd_report *report; /* NULL: a file for reading */
+  g3_vfd_file *owner; /* NULL: a file for reading */
 } options;
 
 typedef struct {
   H5FD_t base; /* HDF5's own, first */
   int fd;
   haddr_t eoa, eof; /* end of what HDF5 has allocated, and of the file */
-  g3_vfd_report *report;
+  g3_vfd_file *owner;
 } driver;
 
 static herr_t push_error(const char *what, int number) {
@@ -29,44 +33,45 @@ static herr_t push_error(const char *what, int number) {
 
 /* Remembers a failure of writing; for HDF5 it is none. */
 static herr_t swallow(driver *d, int number) {
-  if (d->report && !d->report->error) d->report->error = number;
+  if (d->owner && !d->owner->error) d->owner->error = number;
   return 0;
 }
 
 static bool failed(const driver *d) {
-  return d->report && d->report->error;
+  return d->owner && d->owner->error;
 }
 
 static H5FD_t *open_file(const char *name, unsigned flags, hid_t fapl, haddr_t most) {
   (void)most;
   const options *o = H5Pget_driver_info(fapl);
-  g3_vfd_report *report = o ? o->report : NULL;
-  driver *d = calloc(1, sizeof *d);
+  g3_vfd_file *owner = o ? o->owner : NULL;
+  driver *d = NULL;
   int how = O_CLOEXEC | (flags & H5F_ACC_RDWR ? O_RDWR : O_RDONLY);
   how |= (flags & H5F_ACC_TRUNC ? O_TRUNC : 0) | (flags & H5F_ACC_CREAT ? O_CREAT : 0) |
          (flags & H5F_ACC_EXCL ? O_EXCL : 0);
-  const int fd = d ? open(name, how, 0666) : -1;
+  const int fd = open(name, how, 0666);
   struct stat st;
-  if (fd < 0 || fstat(fd, &st) != 0) {
+  errno = fd < 0 ? errno : ENOMEM;
+  if (fd < 0 || G3_NEW_ARRAY(1, &d) != G3_OK || fstat(fd, &st) != 0) {
     const int number = errno;
-    if (report) report->error = number;
+    if (owner) owner->error = number;
     push_error("opening", number);
     if (fd >= 0) close(fd);
     free(d);
     return NULL;
   }
-  if (report) report->error = 0; /* HDF5 first tries whether the file is there */
+  if (owner) owner->error = 0; /* HDF5 first tries whether the file is there */
   d->fd = fd;
   d->eof = (haddr_t)st.st_size;
-  d->report = report;
+  d->owner = owner;
   return &d->base;
 }
 
 static herr_t close_file(H5FD_t *file) {
   driver *d = (driver *)file;
-  if (d->report) {
+  if (d->owner) {
     if (!failed(d) && fsync(d->fd) != 0) swallow(d, errno);
-    d->report->bytes = (int64_t)d->eof;
+    d->owner->bytes = (int64_t)d->eof;
   }
   if (close(d->fd) != 0) swallow(d, errno);
   free(d);
@@ -154,6 +159,10 @@ static herr_t truncate_file(H5FD_t *file, hid_t dxpl, hbool_t closing) {
 }
 
 static const H5FD_class_t class = {
+#if H5_VERSION_GE(1, 13, 0)
+    .version = H5FD_CLASS_VERSION,
+    .value = 512, /* the first that is not the library's */
+#endif
     .name = "gpt3d",
     .maxaddr = MAX_ADDRESS,
     .fc_degree = H5F_CLOSE_STRONG,
@@ -171,29 +180,42 @@ static const H5FD_class_t class = {
 };
 
 /* A file access property list with the driver; negative on failure. */
-static hid_t access_through(g3_vfd_report *report) {
-  const options o = {report};
-  const hid_t fapl = H5Pcreate(H5P_FILE_ACCESS), id = H5FDregister(&class);
-  const bool ok = fapl >= 0 && id >= 0 && H5Pset_driver(fapl, id, &o) >= 0;
-  if (id >= 0) H5FDunregister(id); /* the list holds on to it, and then the file */
-  if (!ok && fapl >= 0) H5Pclose(fapl);
-  return ok ? fapl : -1;
+static hid_t access_through(hid_t id, g3_vfd_file *owner) {
+  const options o = {owner};
+  const hid_t fapl = H5Pcreate(H5P_FILE_ACCESS);
+  if (fapl >= 0 && id >= 0 && H5Pset_driver(fapl, id, &o) >= 0) return fapl;
+  if (fapl >= 0) H5Pclose(fapl);
+  return -1;
 }
 
-/* Closes the list, and leaves the reason why a file did not open where it is looked for. */
-static hid_t opened(hid_t file, hid_t fapl) {
-  const hid_t reason = file < 0 ? H5Eget_current_stack() : -1;
-  H5Pclose(fapl);
+/* Opens or creates; cleans up, on failure leaving its reason where it is looked for. */
+static bool start(g3_vfd_file *f, const char *path, bool fresh, hid_t fcpl) {
+  *f = G3_VFD_NONE;
+  f->driver = H5FDregister(&class);
+  const hid_t fapl = access_through(f->driver, fresh ? f : NULL);
+  if (fapl >= 0)
+    f->id =
+        fresh ? H5Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl) : H5Fopen(path, H5F_ACC_RDONLY, fapl);
+  const hid_t reason = f->id < 0 ? H5Eget_current_stack() : -1;
+  if (fapl >= 0) H5Pclose(fapl);
+  if (f->id < 0) g3_vfd_close(f);
   if (reason >= 0) H5Eset_current_stack(reason);
-  return file;
+  return f->id >= 0;
 }
 
-hid_t g3_vfd_create(const char *path, hid_t fcpl, g3_vfd_report *report) {
-  const hid_t fapl = access_through(report);
-  return fapl < 0 ? fapl : opened(H5Fcreate(path, H5F_ACC_TRUNC, fcpl, fapl), fapl);
+bool g3_vfd_create(g3_vfd_file *f, const char *path, hid_t fcpl) {
+  return start(f, path, true, fcpl);
 }
 
-hid_t g3_vfd_open(const char *path) {
-  const hid_t fapl = access_through(NULL);
-  return fapl < 0 ? fapl : opened(H5Fopen(path, H5F_ACC_RDONLY, fapl), fapl);
+bool g3_vfd_open(g3_vfd_file *f, const char *path) {
+  return start(f, path, false, H5P_DEFAULT);
+}
+
+bool g3_vfd_close(g3_vfd_file *f) {
+  const bool ok = f->id < 0 || H5Fclose(f->id) >= 0;
+  const hid_t reason = ok ? -1 : H5Eget_current_stack();
+  if (f->driver >= 0) H5FDunregister(f->driver);
+  if (reason >= 0) H5Eset_current_stack(reason);
+  f->id = f->driver = -1;
+  return ok;
 }

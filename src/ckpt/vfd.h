@@ -5,21 +5,28 @@
 #ifndef G3_CKPT_VFD_H
 #define G3_CKPT_VFD_H
 #include <hdf5.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-/* What became of a file that is written. */
+/* A file that is open, or not: then id is negative. It does not move while it is open. */
 typedef struct {
-  int error; /* errno of the first call that failed; 0: none */
-  int64_t bytes; /* its size once it is closed */
-} g3_vfd_report;
+  hid_t id; /* HDF5's file */
+  hid_t driver; /* the driver's registration, which must outlive the file */
+  int error; /* errno of the first call that failed in writing; 0: none */
+  int64_t bytes; /* the file's size, once it has been written and closed */
+} g3_vfd_file;
 
-/* Local. A new file, replacing one of that name; `fcpl` may be H5P_DEFAULT. Negative on failure.
- * `report` outlives the file. After a failed write nothing more is written. Closing syncs the file
- * to disk; the report is complete only then. */
-hid_t g3_vfd_create(const char *path, hid_t fcpl, g3_vfd_report *report);
+#define G3_VFD_NONE ((g3_vfd_file){-1, -1, 0, 0})
 
-/* Local. A file for reading. Negative on failure, with the system's reason on HDF5's error stack.
- */
-hid_t g3_vfd_open(const char *path);
+/* Local. Opens a new file, replacing one of that name; `fcpl` may be H5P_DEFAULT. False on failure,
+ * with the system's reason on HDF5's error stack. After a failed write nothing more is written. */
+bool g3_vfd_create(g3_vfd_file *f, const char *path, hid_t fcpl);
+
+/* Local. Opens a file for reading; false as above. */
+bool g3_vfd_open(g3_vfd_file *f, const char *path);
+
+/* Local. Closes what is open; what was written is on the disk then, unless f->error says why not.
+ * False when HDF5 itself could not close it, with the reason on its error stack. */
+bool g3_vfd_close(g3_vfd_file *f);
 
 #endif
