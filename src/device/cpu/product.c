@@ -44,7 +44,8 @@ static dnnl_status_t append_sum(dnnl_post_ops_t ops) {
 }
 static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const desc *a,
                                  const desc *b, const desc *bias, const desc *c,
-                                 const_dnnl_primitive_attr_t attr) {
+                                 const_dnnl_primitive_attr_t attr, const g3_product_key *key) {
+  (void)key;
   return dnnl_matmul_primitive_desc_create(out, engine, *a, *b, bias ? *bias : NULL, *c, attr);
 }
 #else
@@ -62,12 +63,47 @@ static dnnl_status_t desc_make(desc *d, const dnnl_dims_t dims, int32_t dtype,
 static dnnl_status_t append_sum(dnnl_post_ops_t ops) {
   return dnnl_post_ops_append_sum(ops, 1.0f);
 }
+static bool named(const_dnnl_primitive_desc_t pd, const char *want) {
+  const char *name = "";
+  return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+         strcmp(name, want) == 0;
+}
+
+/* Version 2's first choice with AVX-512 bf16 is slower than its second, by up to a third, where it
+ * must transpose much of A (weight gradients) or where k is a vocabulary. */
+static bool wants_second(const g3_product_key *k) {
+  return k->input == G3_BF16 && !k->trans_b &&
+         (k->trans_a ? k->m * k->n >= 1 << 18 : k->k >= 1 << 14);
+}
+
+static dnnl_status_t second_desc(dnnl_primitive_desc_t *out, const dnnl_matmul_desc_t *op,
+                                 const_dnnl_primitive_attr_t attr, dnnl_engine_t engine) {
+  dnnl_primitive_desc_iterator_t it;
+  dnnl_status_t s = dnnl_primitive_desc_iterator_create(&it, op, attr, engine, NULL);
+  if (s != dnnl_success) return s;
+  dnnl_primitive_desc_t pd = dnnl_primitive_desc_iterator_fetch(it);
+  if (pd && named(pd, "brg:avx512_core_bf16") &&
+      dnnl_primitive_desc_iterator_next(it) == dnnl_success) {
+    (void)dnnl_primitive_desc_destroy(pd);
+    pd = dnnl_primitive_desc_iterator_fetch(it);
+  }
+  (void)dnnl_primitive_desc_iterator_destroy(it);
+  if (pd && named(pd, "gemm:jit")) {
+    *out = pd;
+    return dnnl_success;
+  }
+  if (pd) (void)dnnl_primitive_desc_destroy(pd);
+  return dnnl_unimplemented;
+}
+
 static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const desc *a,
                                  const desc *b, const desc *bias, const desc *c,
-                                 const_dnnl_primitive_attr_t attr) {
+                                 const_dnnl_primitive_attr_t attr, const g3_product_key *key) {
   dnnl_matmul_desc_t op;
   const dnnl_status_t s = dnnl_matmul_desc_init(&op, a, b, bias, c);
-  return s == dnnl_success ? dnnl_primitive_desc_create(out, &op, attr, engine, NULL) : s;
+  if (s != dnnl_success) return s;
+  if (wants_second(key) && second_desc(out, &op, attr, engine) == dnnl_success) return dnnl_success;
+  return dnnl_primitive_desc_create(out, &op, attr, engine, NULL);
 }
 #endif
 
@@ -164,7 +200,7 @@ static g3_status make_primitive(g3_products *t, const g3_product_key *k, const d
     if (s == dnnl_success) s = append_sum(ops);
     if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(attr, ops);
   }
-  if (s == dnnl_success) s = matmul_desc(&pd, t->engine, a, b, k->bias ? bias : NULL, c, attr);
+  if (s == dnnl_success) s = matmul_desc(&pd, t->engine, a, b, k->bias ? bias : NULL, c, attr, k);
   if (s == dnnl_success) s = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
   const bool slow = k->input == G3_BF16 && strncmp(name, "ref", 3) == 0;
   if (s == dnnl_success && !slow) s = dnnl_primitive_create(&primitive, pd);
