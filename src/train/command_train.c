@@ -98,8 +98,10 @@ g3_exit g3_command_train(int argc, char **argv) {
   g3_start start = {.kind = G3_START_FRESH};
   g3_exit code;
   g3_signals_catch();
-  if (g3_session_begin(argc, argv, true, &s, &code))
-    code = g3_session_verdict(&s, train(&s, &start, &code), code);
+  if (g3_session_begin(argc, argv, true, &s, &code)) {
+    const g3_status st = train(&s, &start, &code);
+    code = g3_session_verdict(&s, st, code);
+  }
   g3_start_free(&start);
   g3_session_end(&s);
   return code;
