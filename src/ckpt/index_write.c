@@ -8,42 +8,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool put_int(hid_t at, const char *name, int64_t value) {
+/* A scalar attribute of the same type in the file and in memory. */
+static g3_status put_attribute(hid_t at, const char *path, const char *name, hid_t type,
+                               const void *value) {
   hid_t space = H5Screate(H5S_SCALAR), attr = G3_H5_NONE;
-  const bool ok =
-      space >= 0 &&
-      (attr = H5Acreate2(at, name, H5T_STD_I64LE, space, H5P_DEFAULT, H5P_DEFAULT)) >= 0 &&
-      H5Awrite(attr, H5T_NATIVE_INT64, &value) >= 0;
+  const bool ok = space >= 0 && type >= 0 &&
+                  (attr = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT)) >= 0 &&
+                  H5Awrite(attr, type, value) >= 0;
+  const g3_status st =
+      ok ? G3_OK : G3_H5_FAIL(G3_EIO, "%s: cannot write the attribute %s", path, name);
   g3_h5_close(&attr);
   g3_h5_close(&space);
-  return ok;
+  return st;
 }
 
-static bool put_text(hid_t at, const char *name, const char *value) {
-  hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR), attr = G3_H5_NONE;
-  const bool ok = type >= 0 && space >= 0 && H5Tset_size(type, H5T_VARIABLE) >= 0 &&
-                  H5Tset_cset(type, H5T_CSET_UTF8) >= 0 &&
-                  (attr = H5Acreate2(at, name, type, space, H5P_DEFAULT, H5P_DEFAULT)) >= 0 &&
-                  H5Awrite(attr, type, &value) >= 0;
-  g3_h5_close(&attr);
-  g3_h5_close(&space);
-  g3_h5_close(&type);
-  return ok;
+static g3_status put_config(hid_t group, const char *path, const g3_ckpt_meta *m) {
+  hid_t text = H5Tcopy(H5T_C_S1);
+  if (text < 0 || H5Tset_size(text, H5T_VARIABLE) < 0 || H5Tset_cset(text, H5T_CSET_UTF8) < 0)
+    g3_h5_close(&text);
+  g3_status st = G3_OK;
+  for (int i = 0; st == G3_OK && i < m->nattrs; i++) {
+    const char *value = m->attr[i].value;
+    st = put_attribute(group, path, m->attr[i].key, text, &value);
+  }
+  g3_h5_close(&text);
+  return st;
 }
 
 static g3_status write_meta(hid_t file, const char *path, const g3_ckpt_meta *m) {
-  if (!put_int(file, "format_version", G3_CKPT_FORMAT_VERSION) || !put_int(file, "step", m->step) ||
-      !put_int(file, "consumed_samples", m->consumed_samples) ||
-      !put_int(file, "applied_steps", m->applied_steps))
-    return G3_H5_FAIL(G3_EIO, "%s: cannot write the attributes", path);
+  const int64_t version = G3_CKPT_FORMAT_VERSION;
+  const hid_t number = H5T_STD_I64LE;
+  G3_TRY(put_attribute(file, path, "format_version", number, &version));
+  G3_TRY(put_attribute(file, path, "step", number, &m->step));
+  G3_TRY(put_attribute(file, path, "consumed_samples", number, &m->consumed_samples));
+  G3_TRY(put_attribute(file, path, "applied_steps", number, &m->applied_steps));
   hid_t group = H5Gcreate2(file, "config", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-  if (group < 0) return G3_H5_FAIL(G3_EIO, "%s: cannot write the group config", path);
-  g3_status st = G3_OK;
-  for (int i = 0; st == G3_OK && i < m->nattrs; i++)
-    if (!put_text(group, m->attr[i].key, m->attr[i].value))
-      st = G3_H5_FAIL(G3_EIO, "%s: cannot write the attribute %s", path, m->attr[i].key);
-  if (!g3_h5_close(&group) && st == G3_OK)
-    st = G3_H5_FAIL(G3_EIO, "%s: cannot close the group %s", path, "config");
+  if (group < 0) return G3_H5_FAIL(G3_EIO, "%s: cannot make the group config", path);
+  const g3_status st = put_config(group, path, m);
+  g3_h5_close(&group);
   return st;
 }
 
@@ -53,7 +55,7 @@ static void to_hsize(int ndim, const int64_t *from, hsize_t *to) {
 }
 
 /* Maps a piece's place in the whole to its dataset in a shard beside the index. */
-static bool map_piece(hid_t dcpl, hid_t whole, const g3_ckpt_piece *p) {
+static g3_status map_piece(hid_t dcpl, const char *path, hid_t whole, const g3_ckpt_piece *p) {
   hsize_t start[G3_MAX_DIMS], count[G3_MAX_DIMS];
   to_hsize(p->slice.ndim, p->slice.start, start);
   to_hsize(p->slice.ndim, p->slice.count, count);
@@ -63,8 +65,9 @@ static bool map_piece(hid_t dcpl, hid_t whole, const g3_ckpt_piece *p) {
   const bool ok = piece >= 0 &&
                   H5Sselect_hyperslab(whole, H5S_SELECT_SET, start, NULL, count, NULL) >= 0 &&
                   H5Pset_virtual(dcpl, whole, shard, p->dataset, piece) >= 0;
+  const g3_status st = ok ? G3_OK : G3_H5_FAIL(G3_EIO, "%s: cannot map %s", path, p->dataset);
   g3_h5_close(&piece);
-  return ok;
+  return st;
 }
 
 static g3_status write_virtual(hid_t file, const char *path, hid_t lcpl, const g3_ckpt_entry *e) {
@@ -72,13 +75,14 @@ static g3_status write_virtual(hid_t file, const char *path, hid_t lcpl, const g
   to_hsize(e->ndim, e->global, dims);
   hid_t whole = H5Screate_simple(e->ndim, dims, NULL), type = g3_h5_dtype(e->dtype);
   hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE), set = G3_H5_NONE;
-  bool ok = whole >= 0 && type >= 0 && dcpl >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0;
-  for (int i = 0; ok && i < e->npieces; i++)
-    ok = map_piece(dcpl, whole, &e->piece[i]);
-  ok = ok && H5Sselect_all(whole) >= 0 &&
-       (set = H5Dcreate2(file, e->name, type, whole, lcpl, dcpl, H5P_DEFAULT)) >= 0;
-  const g3_status st =
-      ok ? G3_OK : G3_H5_FAIL(G3_EIO, "%s: cannot write the virtual dataset %s", path, e->name);
+  g3_status st = G3_OK;
+  if (whole < 0 || type < 0 || dcpl < 0 || H5Pset_obj_track_times(dcpl, false) < 0)
+    st = G3_H5_FAIL(G3_EIO, "%s: cannot describe %s", path, e->name);
+  for (int i = 0; st == G3_OK && i < e->npieces; i++)
+    st = map_piece(dcpl, path, whole, &e->piece[i]);
+  if (st == G3_OK && (H5Sselect_all(whole) < 0 ||
+                      (set = H5Dcreate2(file, e->name, type, whole, lcpl, dcpl, H5P_DEFAULT)) < 0))
+    st = G3_H5_FAIL(G3_EIO, "%s: cannot write the virtual dataset %s", path, e->name);
   g3_h5_close(&set);
   g3_h5_close(&dcpl);
   g3_h5_close(&type);

@@ -2,9 +2,14 @@
 #include "fixture.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 
 /* The names in the scratch directory, sorted, each followed by a space. */
 static const char *names_in(const fixture *f) {
@@ -308,6 +313,67 @@ static int unmount_and_teardown(void **state) {
   return teardown(state);
 }
 
+/* What a child process does: saves until it is killed, or once where names cannot be exchanged. */
+static void save_forever(fixture *f) {
+  for (int64_t step = 1;; step++)
+    if (save_small(f, step, 3) != G3_OK) _exit(1);
+}
+
+static void save_without_exchange(fixture *f) {
+  const struct sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_renameat2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const struct sock_fprog filter = {sizeof code / sizeof code[0], (struct sock_filter *)code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    _exit(2);
+  if (renameat2(AT_FDCWD, ".", AT_FDCWD, ".", RENAME_EXCHANGE) == 0) _exit(3);
+  _exit(save_small(f, 3, 0) == G3_OK ? 0 : 1);
+}
+
+static pid_t start(fixture *f, void (*run)(fixture *)) {
+  fflush(NULL);
+  const pid_t pid = fork();
+  assert_true(pid >= 0);
+  if (pid == 0) run(f);
+  return pid;
+}
+
+static void replaces_without_exchange(void **state) {
+  fixture *f = *state;
+  assert_ok(save_small(f, 3, 0));
+  char path[512];
+  path_in(f, path, "step-00000003/index.h5");
+  flip_byte(path, 700);
+  int status = -1;
+  const pid_t pid = start(f, save_without_exchange);
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  expect_whole(f, "step-00000003");
+  assert_string_equal(names_in(f), "latest step-00000003 ");
+}
+
+/* Whenever a save is killed, the last one that was finished is there, and whole. */
+static void killed_at_any_time(void **state) {
+  fixture *f = *state;
+  for (int i = 0; i < 20; i++) {
+    const pid_t pid = start(f, save_forever);
+    usleep(2000 + (useconds_t)i * 1700);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    const char *name = latest_of(f);
+    if (name[0]) expect_whole(f, name);
+  }
+  assert_ok(save_small(f, 1000000, 1));
+  assert_string_equal(names_in(f), "latest step-01000000 ");
+}
+
 int main(void) {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest tests[] = {
@@ -325,6 +391,8 @@ int main(void) {
       CASE(latest_in_the_way),
       CASE(pieces_must_tile),
       CASE(disk_full_at_any_place),
+      CASE(replaces_without_exchange),
+      CASE(killed_at_any_time),
       cmocka_unit_test_setup_teardown(disk_really_full, setup, unmount_and_teardown),
   };
   return cmocka_run_group_tests_name("ckpt_protocol", tests, NULL, NULL);

@@ -205,6 +205,34 @@ static void big_items_are_cut(void **state) {
   free(again.local.data);
 }
 
+/* More attributes than HDF5 keeps in one block, each as long as it can be. */
+static void many_attributes(void **state) {
+  fixture *f = *state;
+  enum { ATTRS = 300 };
+  static g3_ckpt_attr attr[ATTRS];
+  for (int i = 0; i < ATTRS; i++) {
+    snprintf(attr[i].key, sizeof attr[i].key, "key.%d.", i * 7 % ATTRS);
+    memset(attr[i].key + strlen(attr[i].key), 'k', sizeof attr[i].key - 1 - strlen(attr[i].key));
+    memset(attr[i].value, 'a' + i % 26, sizeof attr[i].value - 1);
+  }
+  attr[5].value[0] = '\0';
+  g3_ckpt_item item = item_of("x", G3_F32, 0, 1);
+  const g3_ckpt_meta meta = {.step = 1, .attr = attr, .nattrs = ATTRS};
+  assert_ok(g3_ckpt_save(f->self, f->stream, f->dir, &meta, &item, 1, 0, f->stage));
+  char path[512];
+  path_in(f, path, "step-00000001");
+  g3_ckpt_index *ix = NULL;
+  assert_ok(g3_ckpt_index_read(path, &ix));
+  assert_int_equal(ix->meta.nattrs, ATTRS);
+  for (int i = 0; i < ATTRS; i++)
+    assert_string_equal(g3_ckpt_attr_get(&ix->meta, attr[i].key), attr[i].value);
+  g3_ckpt_index_free(ix);
+  const g3_ckpt_meta twice = {.step = 2, .attr = (g3_ckpt_attr[]){attr[0], attr[0]}, .nattrs = 2};
+  expect_failure(g3_ckpt_save(f->self, f->stream, f->dir, &twice, &item, 1, 0, f->stage), G3_EIO,
+                 "cannot write the attribute key.0.", "exists");
+  free_items(&item, 1);
+}
+
 static void files_repeat(void **state) {
   fixture *f = *state;
   char out[256];
@@ -237,6 +265,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(optional_tensors_may_be_absent, setup, teardown),
       cmocka_unit_test_setup_teardown(another_shape_is_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(big_items_are_cut, setup, teardown),
+      cmocka_unit_test_setup_teardown(many_attributes, setup, teardown),
       cmocka_unit_test_setup_teardown(files_repeat, setup, teardown),
       cmocka_unit_test(staging_is_bounded),
   };
