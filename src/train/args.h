@@ -31,7 +31,7 @@ typedef struct {
  * With
  * --help or -h it prints what the command takes to stdout instead, and *help is true. G3_EINVAL for
  * an unknown flag (with the nearest one that there is), a value that is not what was wanted, too
- * few words or too many. */
+ * few words or too many; what was read before that may be set. */
 G3_MUST_USE g3_status g3_args_parse(const g3_args *args, int argc, char **argv, bool *help);
 
 /* Local. Says the last error when `st` is one, and gives the exit code for it; `done` otherwise. */

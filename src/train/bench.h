@@ -14,7 +14,7 @@ typedef struct {
   double loss; /* of the last one */
   double products, products_alone; /* seconds: in the steps, and as many in a loop of their own */
   double products_flops;
-  int64_t resident_before, resident_peak; /* before the job was opened, and until its last step */
+  int64_t resident_before, resident_peak; /* before memory was allocated, and until the last step */
   int64_t planned;
   int nrows;
   g3_timed_row row[G3_TIMED_ROWS];
@@ -35,8 +35,9 @@ typedef struct {
 } g3_bench;
 
 /* Local. The products of `in_step` [n] again, each shape in a loop of its own on the job's compute
- * stream, whose device is not being timed: seconds of one into out [n]. The operands stay in the
- * caches as far as they fit, which in a step they may not. */
+ * stream, whose device is not being timed: seconds of one into out [n] (of a core's time where
+ * ranks are more than cores). The operands stay in the caches as far as they fit, which in a step
+ * they may not. */
 G3_MUST_USE g3_status g3_bench_products(const g3_job *job, const g3_timed_product *in_step, int n,
                                         g3_bench_product *out);
 

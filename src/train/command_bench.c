@@ -3,6 +3,7 @@
 #include "plan/report.h"
 #include "train/args.h"
 #include "train/bench.h"
+#include "train/memory.h"
 #include "train/session.h"
 #include "train/state.h"
 #include "train/step.h"
@@ -11,19 +12,12 @@
 #include "util/log.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* What a run differs in, put before the user's own flags, which win. */
 static const char *const defaults[] = {"--steps",         "8", "--data",          "mock",
                                        "--val-split",     "0", "--save-interval", "0",
                                        "--eval-interval", "0"};
 enum { DEFAULTS = sizeof defaults / sizeof defaults[0] };
-
-/* The most memory that this process has held. */
-static int64_t resident_peak(void) {
-  struct rusage usage;
-  return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : 0;
-}
 
 /* The communicators that a step uses. */
 static int comms_of(const g3_mesh *mesh, g3_comm *out[(1 << G3_AXES) + 1]) {
@@ -87,7 +81,8 @@ static g3_status measure(g3_job *job, g3_bench_rank *me, g3_bench_product *produ
   for (int c = 0; c < G3_MEM_CLASSES; c++)
     me->planned += (int64_t)job->bytes[c];
   G3_TRY(g3_comm_agree(job->world, run_timed(job, me, shapes, n)));
-  me->resident_peak = resident_peak();
+  me->resident_peak = g3_memory_peak();
+  me->resident_before = job->resident_before;
   G3_TRY(
       job->world->ops->barrier(job->world)); /* all ranks multiply at the same time, as in a step */
   G3_TRY(g3_comm_agree(job->world, g3_bench_products(job, shapes, *n, product)));
@@ -126,7 +121,6 @@ static g3_status bench_train(g3_session *s) {
   g3_bench_rank me;
   g3_job job;
   memset(&me, 0, sizeof me);
-  me.resident_before = resident_peak();
   if (s->settings->value.command.dry_run)
     return G3_FAIL(G3_EINVAL, "--dry-run measures nothing: use it with gpt3d train");
   if (s->settings->value.command.json) g3_log_setup(s->world->rank, G3_LOG_WARN);

@@ -26,9 +26,9 @@ static void shape_text(const g3_ckpt_entry *e, char *out, size_t size) {
 /* The tensors of one checkpoint. */
 static void list_tensors(const g3_ckpt_index *ix) {
   g3_number_text bytes;
-  printf("%s\nstep %" PRId64 ", %" PRId64 " samples, %" PRId64 " updates, %d shards of %s\n",
+  printf("%s\nstep %" PRId64 ", %" PRId64 " samples, %" PRId64 " updates, %d shard%s of %s\n",
          ix->path, ix->meta.step, ix->meta.consumed_samples, ix->meta.applied_steps, ix->nshards,
-         g3_text_bytes(disk_bytes(ix), bytes));
+         ix->nshards == 1 ? "" : "s", g3_text_bytes(disk_bytes(ix), bytes));
   for (int i = 0; i < ix->meta.nattrs; i++)
     printf("%s = %s\n", ix->meta.attr[i].key, ix->meta.attr[i].value);
   printf("\n%-56s %-5s %-24s %s\n", "tensor", "dtype", "shape", "pieces");
