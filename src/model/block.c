@@ -1,5 +1,6 @@
 /* One transformer block, forward and backward, as each tensor-parallel rank computes it. */
 #include "model/internal.h"
+#include "util/fault.h"
 #include "util/philox.h"
 #include <math.h>
 
@@ -69,11 +70,12 @@ static g3_status column_linear_bwd(g3_gpt *g, g3_stream *s, g3_tensor *dx, g3_te
 static g3_status row_linear(g3_gpt *g, g3_stream *s, g3_tensor y, g3_tensor x, g3_tensor residual,
                             const g3_weight *w, const g3_weight *b, const g3_dropout_spec *drop) {
   const g3_device_ops *ops = g->dev->ops;
-  const g3_gemm_spec nt = {.trans_b = true};
+  const bool early = g3_fault("bias-added-early") && x.dim[1] == g->datt.dim[1];
+  const g3_gemm_spec nt = {.trans_b = true, .bias = early ? b->value : g3_tensor_none()};
   G3_TRY(ops->gemm(s, g->whole_b, x, w->value, &nt));
   const g3_tensor part = g->region.sequence ? g->part : g->whole_b;
   G3_TRY(g3_region_leave(&g->region, s, part, g->whole_b));
-  return ops->bias_dropout_add(s, y, part, b->value, residual, drop);
+  return ops->bias_dropout_add(s, y, part, early ? g3_tensor_none() : b->value, residual, drop);
 }
 
 /* dx [n, columns of x] from dy [p, w]; adds to the gradients of W and b. The residual's own

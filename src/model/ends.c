@@ -1,5 +1,6 @@
 /* The first and last things of the model: embeddings, head and loss. */
 #include "model/internal.h"
+#include "util/fault.h"
 #include "util/philox.h"
 
 static g3_tensor micro_ids(g3_tensor all, const g3_gpt *g, int micro) {
@@ -52,7 +53,7 @@ g3_status g3_gpt_embed_bwd(g3_gpt *g, g3_stream *s, int micro, g3_tensor dx) {
 
 /* Loss, and with `dh` given the gradients, of rows of h [rows, w] against their targets. */
 static g3_status head_chunk(g3_gpt *g, g3_stream *s, g3_tensor h, g3_tensor targets,
-                            const g3_weight *w, g3_tensor dh) {
+                            const g3_weight *w, g3_tensor dh, float scale) {
   const g3_device_ops *ops = g->dev->ops;
   g3_comm *tp = g->region.tp;
   const int64_t rows = h.dim[0];
@@ -61,7 +62,6 @@ static g3_status head_chunk(g3_gpt *g, g3_stream *s, g3_tensor h, g3_tensor targ
   const g3_tensor sums = g3_tensor_2d(g->sums.data, G3_F32, 2, rows);
   const g3_tensor loss = g3_tensor_part(g->loss, 0, 0, rows);
   const g3_tensor dlogits = dh.data ? g3_tensor_part(g->dlogits, 0, 0, rows) : g3_tensor_none();
-  const float scale = 1.0f / (float)g->spec.loss_tokens;
   const g3_gemm_spec nt = {.trans_b = true};
   const g3_gemm_spec nn = {0};
   const g3_gemm_spec tn_add = {.trans_a = true, .accumulate = true};
@@ -87,13 +87,15 @@ g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor
   const g3_tensor targets = micro_ids(g->targets, g, micro);
 
   G3_TRY(ops->layernorm(s, g->part, g->head_mean, g->head_rstd, x, ln_w->value, ln_b->value));
+  const bool unscaled = g3_fault("micro-batch-unscaled") && micro == 0;
+  const float scale = unscaled ? 1.0f : 1.0f / (float)g->spec.loss_tokens;
   const g3_tensor h = g->region.sequence ? g->whole_a : g->part;
   G3_TRY(g3_region_enter(&g->region, s, h, g->part));
   for (int64_t row = 0; row < g->n; row += g->chunk) {
     const int64_t rows = g->n - row < g->chunk ? g->n - row : g->chunk;
     const g3_tensor dh = dx.data ? g3_tensor_part(g->whole_b, 0, row, rows) : g3_tensor_none();
     G3_TRY(head_chunk(g, s, g3_tensor_part(h, 0, row, rows), g3_tensor_part(targets, 0, row, rows),
-                      w, dh));
+                      w, dh, scale));
   }
   if (!dx.data) return G3_OK;
   const g3_tensor dln = g->region.sequence ? g->part : g->whole_b;

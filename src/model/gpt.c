@@ -2,6 +2,7 @@
 #include "model/gpt.h"
 #include "model/internal.h"
 #include "util/array.h"
+#include "util/fault.h"
 #include <stdlib.h>
 
 /* Logits of so many elements exist at once: 128 MiB of f32. */
@@ -101,6 +102,11 @@ static int64_t chunk_rows(int64_t n, int64_t v) {
   return g3_ceil_div(n, chunks);
 }
 
+/* A fault for gpt3d verify: the first layer of a later stage does nothing. */
+static bool dropped(const g3_gpt *g, int layer) {
+  return g3_fault("layer-dropped") && layer == 0 && !g->spec.part.first;
+}
+
 static g3_status forward(g3_stage *stage, g3_stream *s, int micro, int slot, g3_tensor in,
                          g3_tensor out, bool keep) {
   g3_gpt *g = stage->impl;
@@ -111,8 +117,14 @@ static g3_status forward(g3_stage *stage, g3_stream *s, int micro, int slot, g3_
   else
     acts[0].x = in;
   const g3_tensor end = g->spec.part.last ? g->last_x[slot] : out;
-  for (int l = 0; l < layers; l++)
-    G3_TRY(g3_gpt_block(g, s, micro, l, &acts[l], l + 1 < layers ? acts[l + 1].x : end));
+  for (int l = 0; l < layers; l++) {
+    const g3_tensor y = l + 1 < layers ? acts[l + 1].x : end;
+    if (dropped(g, l)) {
+      G3_TRY(g->dev->ops->copy(s, y, acts[l].x));
+      continue;
+    }
+    G3_TRY(g3_gpt_block(g, s, micro, l, &acts[l], y));
+  }
   if (g->spec.part.last && !keep) return g3_gpt_head(g, s, micro, end, g3_tensor_none());
   return G3_OK;
 }
@@ -136,7 +148,10 @@ static g3_status backward(g3_stage *stage, g3_stream *s, int micro, int slot, g3
   }
   for (int l = p->nlayers - 1; l >= 0; l--) {
     const g3_tensor dx = l == 0 && !p->first ? din : g->grad;
-    G3_TRY(g3_gpt_block_bwd(g, s, micro, l, &acts[l], dx, dy));
+    if (dropped(g, l))
+      G3_TRY(g->dev->ops->copy(s, dx, dy));
+    else
+      G3_TRY(g3_gpt_block_bwd(g, s, micro, l, &acts[l], dx, dy));
     G3_TRY(report(g, 1 + p->first_layer + l, done, ctx, s));
     dy = dx;
   }
@@ -157,6 +172,7 @@ static void size_up(g3_gpt *g) {
   g->vocab_first = g->v * spec->part.tp_rank;
   const int64_t left = vocab - g->vocab_first;
   g->vocab_valid = left < 0 ? 0 : left < g->v ? left : g->v;
+  if (g3_fault("padding-leaks")) g->vocab_valid = g->v;
   g->chunk = chunk_rows(g->n, g->v);
 }
 

@@ -42,7 +42,8 @@ g3_stage *g3_gpt_stage(g3_gpt *g);
 void g3_gpt_batch(g3_gpt *g, const int32_t *tokens, int64_t first_sample, bool train);
 
 /* Local. Initial weights: a function of (seed, parameter, global element) alone; the same in any
- * layout. */
-G3_MUST_USE g3_status g3_gpt_init(g3_gpt *g, g3_stream *s);
+ * layout. With `all_random` biases and norms are random too, so that nothing hides behind a zero or
+ * a one: for gpt3d verify. */
+G3_MUST_USE g3_status g3_gpt_init(g3_gpt *g, g3_stream *s, bool all_random);
 
 #endif

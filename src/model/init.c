@@ -6,6 +6,11 @@
 
 enum { CHUNK = 8192 }; /* elements staged at once */
 
+/* N(centre, std^2). */
+typedef struct {
+  float centre, std;
+} normal_law;
+
 /* Four normal deviates of one counter (Box and Muller, 1958). */
 static void normals(uint64_t key, uint64_t counter, float out[4]) {
   const g3_philox_block b = g3_philox((uint32_t)key, (uint32_t)(key >> 32), (uint32_t)counter,
@@ -19,16 +24,16 @@ static void normals(uint64_t key, uint64_t counter, float out[4]) {
 }
 
 /* Elements [first, first + n) of the whole parameter. */
-static void fill_normal(uint64_t key, float std, int64_t first, int64_t n, float *out) {
-  float four[4];
+static void fill_normal(uint64_t key, normal_law law, int64_t first, int64_t n, float *out) {
+  float four[4] = {0};
   uint64_t have = UINT64_MAX;
   for (int64_t i = 0; i < n; i++) {
     const uint64_t element = (uint64_t)(first + i);
-    if (element / 4 != have) {
+    if (law.std > 0.0f && element / 4 != have) {
       have = element / 4;
       normals(key, have, four);
     }
-    out[i] = std * four[element % 4];
+    out[i] = law.centre + (law.std > 0.0f ? law.std * four[element % 4] : 0.0f);
   }
 }
 
@@ -56,31 +61,32 @@ static g3_status store(g3_gpt *g, g3_stream *s, g3_tensor dst, const float *valu
   return g->dev->ops->sync(s);
 }
 
-static g3_status init_param(g3_gpt *g, g3_stream *s, const g3_param *p, const g3_param_row *row) {
+static normal_law law_of(const g3_gpt *g, const g3_param_row *row, bool all_random) {
+  if (row->init_std <= 0.0f)
+    return (normal_law){row->init_std < 0.0f ? 1.0f : 0.0f, all_random ? 0.1f : 0.0f};
+  const float shrink = row->scaled ? sqrtf(2.0f * (float)g->spec.model.layers) : 1.0f;
+  return (normal_law){0.0f, row->init_std / shrink};
+}
+
+static g3_status init_param(g3_gpt *g, g3_stream *s, const g3_param *p, normal_law law) {
   float values[CHUNK];
   const int64_t real = g3_slice_count(&p->slice);
   if (real == 0) return G3_OK;
   const int64_t run = p->slice.count[p->slice.ndim - 1]; /* neighbours here and in the whole */
-  const float std =
-      row->scaled ? row->init_std / sqrtf(2.0f * (float)g->spec.model.layers) : row->init_std;
   const uint64_t key = g3_rng_key(g->spec.seed, G3_RNG_INIT, (uint64_t)p->number);
   for (int64_t done = 0; done < real;) {
     int64_t n = run - done % run;
     if (n > CHUNK) n = CHUNK;
-    if (row->init_std > 0.0f)
-      fill_normal(key, std, global_element(&p->slice, done), n, values);
-    else
-      for (int64_t i = 0; i < n; i++)
-        values[i] = row->init_std < 0.0f ? 1.0f : 0.0f;
+    fill_normal(key, law, global_element(&p->slice, done), n, values);
     G3_TRY(store(g, s, g3_tensor_part(g->spec.params, 0, p->offset + done, n), values));
     done += n;
   }
   return G3_OK;
 }
 
-g3_status g3_gpt_init(g3_gpt *g, g3_stream *s) {
+g3_status g3_gpt_init(g3_gpt *g, g3_stream *s, bool all_random) {
   const g3_flat *flat = g->spec.flat;
   for (int i = 0; i < flat->nparams; i++)
-    G3_TRY(init_param(g, s, &flat->param[i], &g3_gpt_rows[g->place[i].row]));
+    G3_TRY(init_param(g, s, &flat->param[i], law_of(g, &g3_gpt_rows[g->place[i].row], all_random)));
   return G3_OK;
 }

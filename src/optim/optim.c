@@ -1,5 +1,6 @@
 #include "optim/optim.h"
 #include "util/array.h"
+#include "util/fault.h"
 #include <stdlib.h>
 
 struct g3_optim {
@@ -88,7 +89,8 @@ g3_status g3_optim_squares(g3_optim *o, g3_stream *s) {
   for (int i = 0; i < o->nsegments; i++) {
     const g3_segment *part = &o->segment[i];
     const g3_param *p = &o->spec.flat->param[part->param];
-    if (p->copy || (p->whole_on_tp && !o->spec.counts_tp)) continue;
+    const bool counted_by_other = p->whole_on_tp && !o->spec.counts_tp;
+    if (p->copy || (counted_by_other && !g3_fault("norm-counted-twice"))) continue;
     const g3_tensor sum = g3_tensor_part(o->sums, 0, G3_SUM_SQUARES + p->number, 1);
     G3_TRY(s->dev->ops->sum_squares(s, sum, in_flat(o->spec.grads, part)));
   }

@@ -1,5 +1,6 @@
 #include "parallel/reduce.h"
 #include "util/array.h"
+#include "util/fault.h"
 #include <stdlib.h>
 
 struct g3_reducer {
@@ -64,16 +65,26 @@ static g3_status all_reduce(g3_comm *c, g3_stream *s, g3_tensor t) {
   return c->ops->all_reduce(c, s, t, G3_SUM);
 }
 
+static g3_status sum_over_dp(g3_reducer *r, const g3_bucket *b) {
+  const g3_tensor all = elements(r->spec.grads, b->offset, b->count);
+  if (r->dp->size == 1) return G3_OK;
+  if (!r->spec.zero) return all_reduce(r->dp, r->spec.side, all);
+  return r->dp->ops->reduce_scatter(r->dp, r->spec.side, my_range(r, r->spec.grads, b), all);
+}
+
 static g3_status start(g3_reducer *r, int bucket) {
   const g3_bucket *b = &r->spec.flat->bucket[bucket];
-  const g3_tensor all = elements(r->spec.grads, b->offset, b->count);
   g3_stream *side = r->spec.side;
   r->started[bucket] = true;
-  if (b->sum_ends && r->ends) G3_TRY(all_reduce(r->ends, side, all));
-  G3_TRY(all_reduce(r->tp, side, elements(r->spec.grads, b->offset, b->sum_tp)));
-  if (r->dp->size == 1) return G3_OK;
-  if (!r->spec.zero) return all_reduce(r->dp, side, all);
-  return r->dp->ops->reduce_scatter(r->dp, side, my_range(r, r->spec.grads, b), all);
+  if (b->sum_ends && r->ends && g3_fault("tied-after-dp")) {
+    if (r->ends->rank == 0) G3_TRY(sum_over_dp(r, b));
+    return all_reduce(r->ends, side, my_range(r, r->spec.grads, b));
+  }
+  if (b->sum_ends && r->ends)
+    G3_TRY(all_reduce(r->ends, side, elements(r->spec.grads, b->offset, b->count)));
+  if (!g3_fault("norm-not-summed"))
+    G3_TRY(all_reduce(r->tp, side, elements(r->spec.grads, b->offset, b->sum_tp)));
+  return sum_over_dp(r, b);
 }
 
 g3_status g3_reducer_bucket(void *ctx, int bucket, g3_stream *compute) {

@@ -148,7 +148,7 @@ static g3_status load(g3_job *job, const g3_start *start) {
 }
 
 static g3_status initial(g3_job *job) {
-  G3_TRY(g3_gpt_init(job->rank->gpt, job->compute));
+  G3_TRY(g3_gpt_init(job->rank->gpt, job->compute, false));
   return g3_optim_adopt(job->rank->optim, job->compute);
 }
 

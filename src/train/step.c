@@ -1,6 +1,7 @@
 #include "train/step.h"
 #include "optim/lr.h"
 #include "train/signals.h"
+#include "util/fault.h"
 #include <math.h>
 #include <stdint.h>
 
@@ -11,6 +12,7 @@ static const double failed_mark = 1e9;
  */
 static int64_t my_first_sample(const g3_job *job) {
   const int64_t each = job->config->train.global_batch / job->mesh->grid.size[G3_DP];
+  if (g3_fault("data-by-rank")) return each * job->mesh->me.at[G3_DP] + job->world->rank;
   return each * job->mesh->me.at[G3_DP];
 }
 

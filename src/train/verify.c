@@ -1,24 +1,13 @@
 #include "train/verify.h"
+#include "train/diagnose.h"
 #include "train/step.h"
 #include "util/array.h"
+#include "util/fault.h"
 #include "util/half.h"
 #include "util/log.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One parameter, or the worst of a row's. */
-typedef struct {
-  const g3_param *param; /* of the one-rank job; NULL: none yet */
-  double difference, reference, rounding; /* norms */
-  double ratio; /* of the layout to one rank, along the latter */
-  bool tp_sum_fits; /* the sum over tp ranks would have been right */
-  bool agree, good;
-} finding;
-
-typedef struct {
-  finding grad, weight;
-} row_findings;
 
 static const double grad_bound = 1e-5, loss_bound = 1e-6, norm_bound = 1e-5;
 
@@ -33,13 +22,13 @@ static float value_of(g3_tensor flat, int64_t i) {
 
 /* sqrt(n) * 1e-3 * lr: where a gradient is nearly zero Adam's step is its sign, which is rounding.
  */
-static double allowed(const finding *f, bool grads, double lr, int64_t n) {
+static double allowed(const g3_finding *f, bool grads, double lr, int64_t n) {
   const double weight = grads ? 0.0 : 1e-3 * lr * sqrt((double)n);
   return grad_bound * f->reference + weight + 2.0 * f->rounding;
 }
 
-static finding compare(const g3_verify_jobs *jobs, const g3_param *p, const g3_whole *got,
-                       bool grads, double lr) {
+static g3_finding compare(const g3_verify_jobs *jobs, const g3_param *p, const g3_whole *got,
+                          bool grads, double lr) {
   const g3_tensor one = flat_of(jobs->one, grads);
   double d2 = 0.0, ref2 = 0.0, dot = 0.0, sum_d2 = 0.0, rounding2 = 0.0;
   for (int64_t i = 0; i < got->count; i++) {
@@ -51,26 +40,26 @@ static finding compare(const g3_verify_jobs *jobs, const g3_param *p, const g3_w
     sum_d2 += (got->tp_sum[i] - want) * (got->tp_sum[i] - want);
     rounding2 += (want - exact) * (want - exact);
   }
-  finding f = {.param = p,
-               .difference = sqrt(d2),
-               .reference = sqrt(ref2),
-               .rounding = sqrt(rounding2),
-               .ratio = ref2 > 0.0 ? dot / ref2 : 1.0,
-               .agree = got->agree};
-  const double bound = allowed(&f, grads, lr, got->count);
-  f.tp_sum_fits = p->whole_on_tp && sqrt(sum_d2) <= bound;
-  f.good = f.difference <= bound && f.agree;
+  g3_finding f = {.param = p,
+                  .difference = sqrt(d2),
+                  .reference = sqrt(ref2),
+                  .rounding = sqrt(rounding2),
+                  .ratio = ref2 > 0.0 ? dot / ref2 : 1.0,
+                  .agree = got->agree};
+  f.allowed = allowed(&f, grads, lr, got->count);
+  f.tp_sum_fits = p->whole_on_tp && sqrt(sum_d2) <= f.allowed;
+  f.good = f.difference <= f.allowed && f.agree;
   return f;
 }
 
-static bool worse(const finding *a, const finding *b) {
+static bool worse(const g3_finding *a, const g3_finding *b) {
   if (!b->param || a->good != b->good) return !b->param || !a->good;
   return !(a->difference / (a->reference + 1e-30) <= b->difference / (b->reference + 1e-30));
 }
 
 /* Gradients before the update, weights after it. */
 static g3_status compare_all(const g3_verify_jobs *jobs, bool grads, double lr,
-                             const g3_param_place *place, row_findings *rows) {
+                             const g3_param_place *place, g3_evidence *e) {
   const int tensors = g3_gpt_tensors(&jobs->layout->config->model);
   for (int number = 0; number < tensors; number++) {
     g3_whole whole = {.count = 0};
@@ -90,54 +79,17 @@ static g3_status compare_all(const g3_verify_jobs *jobs, bool grads, double lr,
     if (st == G3_OK)
       st = g3_gather_whole(jobs->layout, flat_of(jobs->layout, grads), number, &whole);
     if (st == G3_OK && p) {
-      const finding f = compare(jobs, p, &whole, grads, lr);
-      finding *row = grads ? &rows[place[at].row].grad : &rows[place[at].row].weight;
+      const g3_finding f = compare(jobs, p, &whole, grads, lr);
+      g3_finding *row = grads ? &e->grad[place[at].row] : &e->weight[place[at].row];
       if (worse(&f, row)) *row = f;
+      if (grads)
+        *(p->whole_on_tp ? &e->whole_squares : &e->cut_squares) += f.reference * f.reference;
     }
     free(whole.value);
     free(whole.tp_sum);
     if (st != G3_OK) return st;
   }
   return G3_OK;
-}
-
-/* The axes that have so many ranks, "tp or dp"; or micro-batches. */
-static void axes_of_size(const g3_job *job, int k, char *out, size_t size) {
-  const g3_grid *g = &job->mesh->grid;
-  const struct {
-    const char *name;
-    int64_t count;
-  } axes[] = {{"tp", g->size[G3_TP]},
-              {"dp", g->size[G3_DP]},
-              {"pp", g->size[G3_PP]},
-              {"micro-batches", job->rank->micros}};
-  size_t used = 0;
-  out[0] = '\0';
-  for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++)
-    if (axes[i].count == k && used < size)
-      used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " or " : "", axes[i].name);
-}
-
-/* What a wrong gradient looks like. */
-static void explain(const g3_job *job, const finding *f) {
-  char axes[96];
-  const char *name = f->param->name;
-  const double inverse = f->ratio > 0.0 ? 1.0 / f->ratio : 0.0;
-  const int less = (int)lround(inverse), more = (int)lround(f->ratio);
-  if (!f->agree) G3_INFO("  %s: ranks that should hold the same numbers do not", name);
-  if (f->tp_sum_fits) {
-    G3_INFO("  %s: the sum over tp is missing", name);
-  } else if (less > 1 && fabs(inverse - less) < 0.02 * less) {
-    axes_of_size(job, less, axes, sizeof axes);
-    G3_INFO("  %s: 1/%d of what it should be: a sum over %s is missing", name, less,
-            axes[0] ? axes : "something");
-  } else if (more > 1 && fabs(f->ratio - more) < 0.02 * more) {
-    axes_of_size(job, more, axes, sizeof axes);
-    G3_INFO("  %s: %d times what it should be: summed once too often over %s", name, more,
-            axes[0] ? axes : "something");
-  } else {
-    G3_INFO("  %s: %.3g times one rank's, and not along it", name, f->ratio);
-  }
 }
 
 static bool say_scalar(const char *what, double got, double want, double exact, double bound) {
@@ -149,34 +101,49 @@ static bool say_scalar(const char *what, double got, double want, double exact, 
   return good;
 }
 
-static bool say_rows(const g3_verify_jobs *jobs, const row_findings *rows, double lr) {
+static bool say_rows(const g3_evidence *e) {
   bool good = true;
-  const finding *first = NULL;
   G3_INFO("%-28s %12s %9s %9s %12s %9s  %s", "worst parameter of each row", "gradient |d|",
           "allowed", "ratio", "weight |d|", "allowed", "verdict");
   for (int r = 0; r < G3_ROWS; r++) {
-    const finding *g = &rows[r].grad, *w = &rows[r].weight;
+    const g3_finding *g = &e->grad[r], *w = &e->weight[r];
     if (!g->param) continue;
-    const int64_t n = g3_slice_count(&g->param->slice), m = g3_slice_count(&w->param->slice);
     const bool row_good = g->good && w->good;
     G3_INFO("%-28s %12.2e %9.1e %9.6f %12.2e %9.1e  %s",
             g->good && !w->good ? w->param->name : g->param->name, g->difference / g->reference,
-            allowed(g, true, lr, n) / g->reference, g->ratio, w->difference,
-            allowed(w, false, lr, m), row_good ? "ok" : "WRONG");
+            g->allowed / g->reference, g->ratio, w->difference, w->allowed,
+            row_good ? "ok" : "WRONG");
     good = good && row_good;
-    if (!row_good && !first) first = g->good ? w : g;
   }
-  for (int r = 0; r < G3_ROWS; r++) {
-    if (rows[r].grad.param && !rows[r].grad.good) explain(jobs->layout, &rows[r].grad);
-  }
-  if (first) G3_INFO("first parameter that differs: %s", first->param->name);
   return good;
+}
+
+/* The layout's ranks have read the rows of the global batch that one rank has at their place. */
+static g3_status compare_data(const g3_verify_jobs *jobs, bool *good) {
+  g3_job *job = jobs->layout;
+  const g3_tensor mine = job->rank->tokens;
+  void *all = NULL;
+  size_t *sizes = NULL;
+  G3_TRY(
+      job->world->ops->host_gather(job->world, mine.data, g3_tensor_bytes(mine), 0, &all, &sizes));
+  *good = true;
+  for (int r = 0; all && r < job->world->size; r++) {
+    const int dp = g3_grid_coord(&job->mesh->grid, r).at[G3_DP];
+    const size_t n = g3_tensor_bytes(mine);
+    const char *want = (const char *)jobs->one->rank->tokens.data + (size_t)dp * n;
+    if (memcmp((const char *)all + (size_t)r * n, want, n) != 0) *good = false;
+  }
+  free(all);
+  free(sizes);
+  return G3_OK;
 }
 
 static g3_status backward(const g3_verify_jobs *jobs) {
   G3_TRY(g3_step_backward(jobs->layout));
+  g3_fault_suspend(true);
   g3_status st = jobs->one ? g3_step_backward(jobs->one) : G3_OK;
   if (st == G3_OK && jobs->exact) st = g3_step_backward(jobs->exact);
+  g3_fault_suspend(false);
   return g3_comm_agree(jobs->layout->world, st);
 }
 
@@ -190,32 +157,84 @@ static g3_status read_places(const g3_verify_jobs *jobs, g3_param_place **place)
   return G3_OK;
 }
 
+static double mean_loss(const g3_job *job) {
+  const double *sums = g3_optim_sums(job->rank->optim).data;
+  return sums[G3_SUM_LOSS] / sums[G3_SUM_TOKENS];
+}
+
+/* Rank 0: why it is wrong, while the one-rank job still has the weights of the step; then its
+ * gradients anew. */
+static g3_status diagnose(const g3_verify_jobs *jobs, const g3_evidence *e, const char **guilty) {
+  g3_fault_suspend(true);
+  *guilty = g3_diagnose(jobs->layout, jobs->one, e);
+  const g3_status st = g3_step_backward(jobs->one);
+  g3_fault_suspend(false);
+  return st;
+}
+
+/* The norm that control makes of the sums of squares. */
+static double norm_of(const g3_job *job) {
+  const g3_tensor sums = g3_optim_sums(job->rank->optim);
+  double total = 0.0;
+  for (int64_t i = G3_SUM_SQUARES; i < sums.dim[0]; i++)
+    total += ((const double *)sums.data)[i];
+  return sqrt(total);
+}
+
+static void judge_scalars(const g3_verify_jobs *jobs, g3_evidence *e) {
+  const g3_job *exact = jobs->exact ? jobs->exact : jobs->one;
+  e->loss = mean_loss(jobs->layout);
+  e->norm = norm_of(jobs->layout);
+  e->one_loss = mean_loss(jobs->one);
+  e->one_norm = norm_of(jobs->one);
+  G3_INFO("step %lld", (long long)jobs->layout->step + 1);
+  e->loss_good = say_scalar("loss", e->loss, e->one_loss, mean_loss(exact), loss_bound);
+  e->norm_good = say_scalar("gradient norm", e->norm, e->one_norm, norm_of(exact), norm_bound);
+}
+
+static bool gradients_good(const g3_evidence *e) {
+  bool good = e->loss_good && e->norm_good && e->data_good;
+  for (int r = 0; r < G3_ROWS; r++)
+    good = good && (!e->grad[r].param || e->grad[r].good);
+  return good;
+}
+
+static g3_status verify_step(const g3_verify_jobs *jobs, const g3_param_place *place,
+                             g3_evidence *e, int64_t *verdict) {
+  g3_comm *world = jobs->layout->world;
+  const char *guilty = NULL;
+  g3_step_result got, ignored;
+  g3_status st = G3_OK;
+  G3_TRY(backward(jobs));
+  G3_TRY(compare_data(jobs, &e->data_good));
+  G3_TRY(compare_all(jobs, true, 0.0, place, e));
+  if (jobs->one) {
+    judge_scalars(jobs, e);
+    *verdict = gradients_good(e);
+    if (!*verdict) st = diagnose(jobs, e, &guilty);
+  }
+  G3_TRY(g3_comm_agree(world, st));
+  g3_step_update(jobs->layout, &got);
+  if (jobs->one) g3_step_update(jobs->one, &ignored);
+  if (jobs->exact) g3_step_update(jobs->exact, &ignored);
+  G3_TRY(compare_all(jobs, false, got.lr, place, e));
+  if (!jobs->one) return G3_OK;
+  *verdict = say_rows(e) && *verdict;
+  if (guilty) G3_INFO("first parameter that differs: %s", guilty);
+  return G3_OK;
+}
+
 g3_status g3_verify_step(const g3_verify_jobs *jobs, bool *good) {
   g3_comm *world = jobs->layout->world;
   g3_param_place *place = NULL;
-  row_findings rows[G3_ROWS];
-  g3_step_result got, want = {0}, exact;
-  g3_status st;
   int64_t verdict = 1;
-  memset(rows, 0, sizeof rows);
-  G3_TRY(g3_comm_agree(world, read_places(jobs, &place)));
-  G3_TRY_TO(done, st, backward(jobs));
-  G3_TRY_TO(done, st, compare_all(jobs, true, 0.0, place, rows));
-  g3_step_update(jobs->layout, &got);
-  if (jobs->one) g3_step_update(jobs->one, &want);
-  exact = want;
-  if (jobs->exact) g3_step_update(jobs->exact, &exact);
-  G3_TRY_TO(done, st, compare_all(jobs, false, got.lr, place, rows));
-  if (jobs->one) {
-    G3_INFO("step %lld", (long long)jobs->layout->step);
-    const bool loss = say_scalar("loss", got.loss, want.loss, exact.loss, loss_bound);
-    const bool norm =
-        say_scalar("gradient norm", got.grad_norm, want.grad_norm, exact.grad_norm, norm_bound);
-    verdict = say_rows(jobs, rows, got.lr) && loss && norm;
-  }
-  st = world->ops->host_broadcast(world, &verdict, sizeof verdict, 0);
+  g3_evidence *e;
+  G3_TRY(G3_NEW_ARRAY(1, &e));
+  g3_status st = g3_comm_agree(world, read_places(jobs, &place));
+  if (st == G3_OK) st = verify_step(jobs, place, e, &verdict);
+  if (st == G3_OK) st = world->ops->host_broadcast(world, &verdict, sizeof verdict, 0);
   *good = verdict != 0;
-done:
   free(place);
+  free(e);
   return st;
 }
