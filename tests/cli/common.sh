@@ -66,3 +66,54 @@ says() { grep -Eq -- "$1" said || fail "nothing said matches: $1"; }
 
 # once PATTERN: exactly one line does.
 once() { [ "$(grep -Ec -- "$1" said)" = 1 ] || fail "not exactly one line matches: $1"; }
+
+# start NAME RANKS FLAGS...: trains in the background, without end. $job is mpirun; see ranks_of_job.
+start() {
+  said=$1.log
+  mpirun -np "$2" "$GPT3D" "${model[@]}" --out "$1" --steps 1000000 --save-interval 1000000 \
+    "${@:3}" < /dev/null > "$said" 2>&1 &
+  job=$!
+}
+
+# ranks_of_job N: $ranks gets the processes of the N ranks, by number.
+ranks_of_job() {
+  read -r -a ranks <<< "$(pgrep -P "$job" -x gpt3d | sort -n | tr '\n' ' ')"
+  [ ${#ranks[@]} = "$1" ] || fail "found ${#ranks[@]} ranks, wanted $1"
+}
+
+# last_step NAME: of metrics.jsonl, 0 when there is none.
+last_step() {
+  { tail -n 1 "$1/metrics.jsonl" 2> /dev/null || true; } |
+    sed -nE 's/^\{"step":([0-9]+),.*\}$/\1/p' | grep . || echo 0
+}
+
+# wait_for_step NAME STEP: until the run of $job has done it.
+wait_for_step() {
+  for ((i = 0; i < 1200; i++)); do
+    [ "$(last_step "$1")" -lt "$2" ] || return 0
+    kill -0 "$job" 2> /dev/null || fail "$1 ended before step $2"
+    sleep 0.05
+  done
+  fail "$1 did not come to step $2"
+}
+
+# ended NAME CODES: waits for $job; its exit code must be among them, within ten seconds.
+ended() {
+  local got=0 begin=$SECONDS
+  wait "$job" || got=$?
+  [ $((SECONDS - begin)) -le 10 ] || fail "$1 took $((SECONDS - begin)) s to end"
+  grep -qw "$got" <<< "$2" || fail "$1 ended with $got, wanted $2"
+}
+
+# grows FLAGS...: one rank trains three steps of 4 samples; from before it allocates to its peak it
+# grows by at most 1.10 times what was planned.
+grows() {
+  said=grows.log
+  mpirun -np 1 "$GPT3D" --data mock --micro-batch 4 --global-batch 4 --steps 3 --save-interval 0 \
+    --eval-interval 0 --out grows "$@" < /dev/null > grows.log 2>&1 || fail "training $*"
+  local line share
+  line=$(grep "^memory .* largest share" grows.log) || fail "no word of the peak"
+  share=${line##* }
+  echo "memory: $*: ${line#memory   }"
+  awk -v x="$share" 'BEGIN { exit !(x > 0.9 && x <= 1.10) }' || fail "$* grew by $share, wanted 1.10"
+}

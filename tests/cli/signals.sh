@@ -5,40 +5,12 @@
 
 # A constant learning rate, so that runs of different lengths are the same run.
 flags=(--tp 2 --dp 2 --dropout 0.1 --lr-schedule constant --warmup 4)
-endless=(--steps 1000000 --save-interval 1000000)
 
-# start NAME FLAGS...: trains on 4 ranks in the background until step 3 is done. $job is mpirun,
-# $ranks are its four processes.
-start() {
-  said=$1.log
-  mpirun -np 4 "$GPT3D" "${model[@]}" --out "$1" "${flags[@]}" "${endless[@]}" "${@:2}" \
-    < /dev/null > "$said" 2>&1 &
-  job=$!
+# begin NAME FLAGS...: trains on 4 ranks in the background until step 3 is done.
+begin() {
+  start "$1" 4 "${flags[@]}" "${@:2}"
   wait_for_step "$1" 3
-  read -r -a ranks <<< "$(pgrep -P "$job" -x gpt3d | tr '\n' ' ')"
-  [ ${#ranks[@]} = 4 ] || fail "found ${#ranks[@]} ranks of $1"
-}
-
-wait_for_step() { # wait_for_step NAME STEP
-  for ((i = 0; i < 600; i++)); do
-    [ "$(last_step "$1")" -lt "$2" ] || return 0
-    kill -0 "$job" 2> /dev/null || fail "$1 ended before step $2"
-    sleep 0.05
-  done
-  fail "$1 did not come to step $2"
-}
-
-last_step() {
-  { tail -n 1 "$1/metrics.jsonl" 2> /dev/null || true; } |
-    sed -nE 's/^\{"step":([0-9]+),.*\}$/\1/p' | grep . || echo 0
-}
-
-# ended NAME CODES: waits for the job; its exit code must be among them, within ten seconds.
-ended() {
-  local got=0 begin=$SECONDS
-  wait "$job" || got=$?
-  [ $((SECONDS - begin)) -le 10 ] || fail "$1 took $((SECONDS - begin)) s to end"
-  grep -qw "$got" <<< "$2" || fail "$1 ended with $got, wanted $2"
+  ranks_of_job 4
 }
 
 # stopped_well NAME: one checkpoint, of the last step in metrics.jsonl.
@@ -52,7 +24,7 @@ stopped_well() {
 }
 
 # SIGUSR1 to mpirun, as a batch system sends it; then as if it had never happened.
-start usr1
+begin usr1
 kill -USR1 "$job"
 stopped_well usr1
 more=(--steps $((step + 3)) --save-interval 1000000)
@@ -63,16 +35,16 @@ same_metrics straight usr1
 same_checkpoints straight usr1 $((step + 3))
 
 # To one rank only: the others hear of it.
-start usr1-one
+begin usr1-one
 kill -USR1 "${ranks[2]}"
 stopped_well usr1-one
-start term-one
+begin term-one
 kill -TERM "${ranks[3]}"
 stopped_well term-one
 
 # SIGTERM to mpirun, which kills all about a second later: at least the last periodic checkpoint
 # is there, and none is damaged.
-start term --save-interval 3
+begin term --save-interval 3
 kill -TERM "$job"
 ended term "1 3 143 15"
 "$GPT3D" ckpt verify term > "$said" 2>&1 || fail "term left a damaged checkpoint"
@@ -81,7 +53,7 @@ for step in $(checkpoints term); do :; done
 echo "term: ended at step $(last_step term), saved $step"
 
 # SIGKILL of one rank: the job ends, and goes on from its last checkpoint.
-start killed --save-interval 3
+begin killed --save-interval 3
 wait_for_step killed 7
 kill -KILL "${ranks[1]}"
 ended killed "137 1 9"
@@ -97,7 +69,7 @@ same_checkpoints straight-on killed $((step + 4))
 echo "killed: went on from step $step"
 
 # The second signal quits at once, without saving.
-start impatient
+begin impatient
 kill -STOP "${ranks[0]}" # holds back the step's sum, so that both come within one step
 kill -USR1 "${ranks[2]}"
 sleep 0.2
