@@ -5,14 +5,15 @@
 #include "train/job.h"
 #include <stdio.h>
 
-/* One rank's numbers, sent to rank 0 as they are. Seconds, operations and bytes of all timed steps
- * together; memory in bytes. */
+/* One rank's numbers, sent to rank 0 as they are. Seconds, operations and bytes are those of the
+ * fastest step (rank 0's fastest, the same on all ranks), which other work on the machine has
+ * disturbed least; memory in bytes. */
 typedef struct {
-  int64_t steps;
-  double seconds; /* of the steps */
-  double fastest; /* of one step */
-  double loss; /* of the last one */
-  double products, products_alone; /* seconds: in the steps, and as many in a loop of their own */
+  int64_t steps; /* that were timed */
+  double mean; /* seconds of one of them */
+  double seconds; /* of the fastest */
+  double loss; /* of the last */
+  double products, products_alone; /* seconds: in the step, and as many in a loop of their own */
   double products_flops;
   int64_t resident_before, resident_peak; /* before memory was allocated, and until the last step */
   int64_t planned;
@@ -23,7 +24,7 @@ typedef struct {
 /* A shape of products, with its rate in a loop by itself. */
 typedef struct {
   g3_timed_product in_step;
-  double alone; /* seconds of one */
+  double alone; /* seconds of the fastest */
 } g3_bench_product;
 
 /* What rank 0 tells. */

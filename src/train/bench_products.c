@@ -3,9 +3,9 @@
 #include "util/clock.h"
 #include <time.h>
 
-/* A shape is repeated so long, and so often at least. */
-static const double long_enough = 0.05;
-enum { FEWEST = 3 };
+/* All shapes together are repeated for about so many seconds, each so often at least. */
+static const double long_enough = 0.3;
+enum { FEWEST = 4 };
 
 /* Operands of one shape. */
 typedef struct {
@@ -53,25 +53,23 @@ static double seconds(const g3_job *job) {
   return ((double)spent.tv_sec + 1e-9 * (double)spent.tv_nsec) / t->threads;
 }
 
-/* Seconds of one product. The first is not counted: it finds the caches cold. */
+/* Seconds of the fastest of as many as `most` seconds hold. */
 static g3_status repeat(const g3_job *job, const g3_timed_product *p, const operands *o,
-                        double *out) {
+                        double most, double *out) {
   g3_stream *s = job->compute;
   const g3_device_ops *ops = s->dev->ops;
   const g3_gemm_spec spec = {
       .trans_a = p->trans_a, .trans_b = p->trans_b, .accumulate = p->accumulate, .bias = o->bias};
-  G3_TRY(ops->gemm(s, o->c, o->a, o->b, &spec));
-  G3_TRY(ops->sync(s));
-  const double begin = seconds(job);
-  double spent = 0;
-  int times = 0;
-  while (times < FEWEST || spent < long_enough) {
+  const double first = seconds(job);
+  double best = 0, now = first;
+  for (int times = 0; times < FEWEST || now - first < most; times++) {
+    const double begin = seconds(job);
     G3_TRY(ops->gemm(s, o->c, o->a, o->b, &spec));
     G3_TRY(ops->sync(s));
-    spent = seconds(job) - begin;
-    times++;
+    now = seconds(job);
+    if (times == 0 || now - begin < best) best = now - begin;
   }
-  *out = spent / times;
+  *out = best;
   return G3_OK;
 }
 
@@ -81,7 +79,7 @@ g3_status g3_bench_products(const g3_job *job, const g3_timed_product *in_step, 
     operands o = {g3_tensor_none(), g3_tensor_none(), g3_tensor_none(), g3_tensor_none()};
     out[i].in_step = in_step[i];
     g3_status st = make(job->compute, &in_step[i], &o);
-    if (st == G3_OK) st = repeat(job, &in_step[i], &o, &out[i].alone);
+    if (st == G3_OK) st = repeat(job, &in_step[i], &o, long_enough / n, &out[i].alone);
     release(job->dev, &o);
     if (st != G3_OK) return g3_trace_up(st, __FILE__, __LINE__);
   }

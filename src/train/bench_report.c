@@ -74,7 +74,7 @@ static double ratio(double a, double b) {
 
 /* Numbers of the whole job. */
 typedef struct {
-  double step_s, tokens_s;
+  double tokens_s, mean_tokens_s; /* in the fastest step, and on average */
   double model_flops; /* model arithmetic a second, of each rank (g3_gpt_flops_per_token) */
   double products, alone; /* rate of the products, of each rank, in the step and by themselves */
   int64_t resident, growth, planned; /* of the rank with the highest */
@@ -85,9 +85,8 @@ static totals sum_up(const g3_bench *b) {
   const g3_bench_rank *first = b->rank;
   const int ranks = b->job->world->size;
   const double tokens = (double)(c->train.global_batch * c->model.seq);
-  totals t = {.step_s = first->seconds / (double)first->steps};
+  totals t = {.tokens_s = tokens / first->seconds, .mean_tokens_s = tokens / first->mean};
   double flops = 0, in_step = 0, alone = 0;
-  t.tokens_s = tokens / t.step_s;
   t.model_flops = t.tokens_s * g3_gpt_flops_per_token(&c->model) / ranks;
   for (int r = 0; r < ranks; r++) {
     const g3_bench_rank *x = &b->rank[r];
@@ -104,43 +103,36 @@ static totals sum_up(const g3_bench *b) {
   return t;
 }
 
-static double per_step_ms(const g3_bench *b, double seconds) {
-  return 1e3 * seconds / (double)b->rank->steps;
-}
-
 static void print_line(const g3_bench *b, FILE *out, const line *l) {
   const double first = l->first ? l->first->seconds : 0;
-  char calls[24], rate[32] = "";
-  snprintf(calls, sizeof calls, "%.4g", (double)l->most->calls / (double)b->rank->steps);
+  char rate[32] = "";
   if (l->most->work > 0)
     snprintf(rate, sizeof rate, "%.4g %s", 1e-9 * ratio(l->most->work, l->most->seconds),
              l->most->flops ? "GFLOP/s" : "GB/s");
-  fprintf(out, "%-24s %8s %10.3f %7.1f %%", l->name, calls, per_step_ms(b, first),
+  fprintf(out, "%-24s %8lld %10.3f %7.1f %%", l->name, (long long)l->most->calls, 1e3 * first,
           100 * ratio(first, b->rank->seconds));
-  if (b->job->world->size > 1)
-    fprintf(out, " %10.3f %5d", per_step_ms(b, l->most->seconds), l->rank);
+  if (b->job->world->size > 1) fprintf(out, " %10.3f %5d", 1e3 * l->most->seconds, l->rank);
   fprintf(out, "  %s\n", rate);
 }
 
 static void print_table(const g3_bench *b, FILE *out, const table *t) {
   const bool many = b->job->world->size > 1;
   const int slow = longest_rest(b);
-  fprintf(out, "\n%-24s %8s %10s %9s%s  %s\n", "operation", "calls", "ms a step", "share",
+  fprintf(out, "\n%-24s %8s %10s %9s%s  %s\n", "operation", "calls", "ms", "share",
           many ? "    slowest  rank" : "", many ? "rate there" : "rate");
   for (int i = 0; i < t->n; i++)
     print_line(b, out, &t->line[i]);
-  fprintf(out, "%-24s %8s %10.3f %7.1f %%", "the rest, on the host", "",
-          per_step_ms(b, rest(b->rank)), 100 * ratio(rest(b->rank), b->rank->seconds));
-  if (many) fprintf(out, " %10.3f %5d", per_step_ms(b, rest(&b->rank[slow])), slow);
-  fprintf(out, "\n%-24s %8s %10.3f %7.1f %%\n", "step", "", per_step_ms(b, b->rank->seconds),
-          100.0);
+  fprintf(out, "%-24s %8s %10.3f %7.1f %%", "the rest, on the host", "", 1e3 * rest(b->rank),
+          100 * ratio(rest(b->rank), b->rank->seconds));
+  if (many) fprintf(out, " %10.3f %5d", 1e3 * rest(&b->rank[slow]), slow);
+  fprintf(out, "\n%-24s %8s %10.3f %7.1f %%\n", "step", "", 1e3 * b->rank->seconds, 100.0);
   if (many)
     fprintf(out, "ms and share are those of rank 0; communication includes waiting for others\n");
 }
 
 static void print_products(const g3_bench *b, FILE *out) {
   fprintf(out, "\n%8s %8s %8s  %-28s %6s %10s %9s %9s %6s\n", "m", "n", "k", "product", "calls",
-          "ms a step", "GFLOP/s", "alone", "ratio");
+          "ms", "GFLOP/s", "alone", "ratio");
   for (int i = 0; i < b->nproducts; i++) {
     const g3_timed_product *p = &b->product[i].in_step;
     const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
@@ -150,18 +142,21 @@ static void print_products(const g3_bench *b, FILE *out) {
              g3_dtype_name(p->input), p->trans_a ? "A^T" : "A", p->trans_b ? "B^T" : "B",
              g3_dtype_name(p->output));
     if (p->bias) snprintf(text + strlen(text), sizeof text - strlen(text), " + bias");
-    fprintf(out, "%8lld %8lld %8lld  %-28s %6.4g %10.3f %9.1f %9.1f %6.2f\n", (long long)p->m,
-            (long long)p->n, (long long)p->k, text, (double)p->calls / (double)b->rank->steps,
-            per_step_ms(b, p->seconds), 1e-9 * ratio(flops, each),
-            1e-9 * ratio(flops, b->product[i].alone), ratio(b->product[i].alone, each));
+    fprintf(out, "%8lld %8lld %8lld  %-28s %6lld %10.3f %9.1f %9.1f %6.2f\n", (long long)p->m,
+            (long long)p->n, (long long)p->k, text, (long long)p->calls, 1e3 * p->seconds,
+            1e-9 * ratio(flops, each), 1e-9 * ratio(flops, b->product[i].alone),
+            ratio(b->product[i].alone, each));
   }
 }
 
 static void print_totals(const g3_bench *b, FILE *out, const totals *t) {
-  g3_number_text tokens, resident, growth, planned;
-  fprintf(out, "\nstep      %.3f ms over %lld steps, the fastest %.3f; %s tokens/s; loss %.4f\n",
-          1e3 * t->step_s, (long long)b->rank->steps, 1e3 * b->rank->fastest,
-          g3_text_commas((int64_t)(t->tokens_s + 0.5), tokens), b->rank->loss);
+  g3_number_text tokens, mean, resident, growth, planned;
+  fprintf(out,
+          "\nstep      %.3f ms, the fastest of %lld; %.3f on average. %s tokens/s, %s on average; "
+          "loss %.4f\n",
+          1e3 * b->rank->seconds, (long long)b->rank->steps, 1e3 * b->rank->mean,
+          g3_text_commas((int64_t)(t->tokens_s + 0.5), tokens),
+          g3_text_commas((int64_t)(t->mean_tokens_s + 0.5), mean), b->rank->loss);
   fprintf(out,
           "products  %.1f GFLOP/s a rank in the step, %.1f by themselves: ratio %.2f\n"
           "model     %.1f GFLOP/s a rank over the whole step: %.2f of the products' own rate\n",
@@ -202,12 +197,12 @@ static void put_bool(g3_json *j, const char *key, bool x) {
   g3_json_bool(j, x);
 }
 
-static void put_line(g3_json *j, const g3_bench *b, const line *l) {
+static void put_line(g3_json *j, const line *l) {
   g3_json_object(j);
   put_text(j, "name", l->name);
-  put_double(j, "calls", (double)l->most->calls / (double)b->rank->steps);
-  put_double(j, "ms", per_step_ms(b, l->first ? l->first->seconds : 0));
-  put_double(j, "slowest_ms", per_step_ms(b, l->most->seconds));
+  put_int(j, "calls", l->most->calls);
+  put_double(j, "ms", 1e3 * (l->first ? l->first->seconds : 0));
+  put_double(j, "slowest_ms", 1e3 * l->most->seconds);
   put_int(j, "slowest_rank", l->rank);
   if (l->most->work > 0)
     put_double(j, l->most->flops ? "gflop_s" : "gb_s",
@@ -215,7 +210,7 @@ static void put_line(g3_json *j, const g3_bench *b, const line *l) {
   g3_json_object_end(j);
 }
 
-static void put_product(g3_json *j, const g3_bench *b, const g3_bench_product *x) {
+static void put_product(g3_json *j, const g3_bench_product *x) {
   const g3_timed_product *p = &x->in_step;
   const double flops = 2.0 * (double)p->m * (double)p->n * (double)p->k;
   g3_json_object(j);
@@ -228,8 +223,8 @@ static void put_product(g3_json *j, const g3_bench *b, const g3_bench_product *x
   put_bool(j, "trans_b", p->trans_b);
   put_bool(j, "accumulate", p->accumulate);
   put_bool(j, "bias", p->bias);
-  put_double(j, "calls", (double)p->calls / (double)b->rank->steps);
-  put_double(j, "ms", per_step_ms(b, p->seconds));
+  put_int(j, "calls", p->calls);
+  put_double(j, "ms", 1e3 * p->seconds);
   put_double(j, "gflop_s", 1e-9 * ratio(flops * (double)p->calls, p->seconds));
   put_double(j, "alone_gflop_s", 1e-9 * ratio(flops, x->alone));
   g3_json_object_end(j);
@@ -246,8 +241,8 @@ static void put_totals(g3_json *j, const g3_bench *b, const totals *t) {
   put_int(j, "threads", b->job->threads.threads);
   put_int(j, "tokens", c->train.global_batch * c->model.seq);
   put_int(j, "steps", b->rank->steps);
-  put_double(j, "step_ms", 1e3 * t->step_s);
-  put_double(j, "fastest_step_ms", 1e3 * b->rank->fastest);
+  put_double(j, "step_ms", 1e3 * b->rank->seconds);
+  put_double(j, "mean_step_ms", 1e3 * b->rank->mean);
   put_double(j, "tok_s", t->tokens_s);
   put_double(j, "loss", b->rank->loss);
   put_double(j, "model_gflop_s", 1e-9 * t->model_flops);
@@ -256,7 +251,7 @@ static void put_totals(g3_json *j, const g3_bench *b, const totals *t) {
   put_int(j, "resident_bytes", t->resident);
   put_int(j, "grown_bytes", t->growth);
   put_int(j, "planned_bytes", t->planned);
-  put_double(j, "rest_ms", per_step_ms(b, rest(b->rank)));
+  put_double(j, "rest_ms", 1e3 * rest(b->rank));
 }
 
 g3_status g3_bench_json(const g3_bench *b, FILE *out) {
@@ -271,12 +266,12 @@ g3_status g3_bench_json(const g3_bench *b, FILE *out) {
   g3_json_key(&j, "operations");
   g3_json_array(&j);
   for (int i = 0; i < t.n; i++)
-    put_line(&j, b, &t.line[i]);
+    put_line(&j, &t.line[i]);
   g3_json_array_end(&j);
   g3_json_key(&j, "products");
   g3_json_array(&j);
   for (int i = 0; i < b->nproducts; i++)
-    put_product(&j, b, &b->product[i]);
+    put_product(&j, &b->product[i]);
   g3_json_array_end(&j);
   g3_json_object_end(&j);
   g3_status st = g3_json_end(&j);

@@ -18,7 +18,7 @@ assert rows["control"]["calls"] == 1, rows
 assert not any("all_reduce" in name for name in rows), rows
 total = sum(r["ms"] for r in b["operations"]) + b["rest_ms"]
 assert abs(total / b["step_ms"] - 1) < 1e-9 and b["rest_ms"] > 0, (total, b["step_ms"])
-assert 0 < b["fastest_step_ms"] <= b["step_ms"], b
+assert 0 < b["step_ms"] <= b["mean_step_ms"] * (1 + 1e-9), b
 assert abs(b["tok_s"] * b["step_ms"] / 1e3 / b["tokens"] - 1) < 1e-9, b
 p = b["products"]
 assert sum(x["calls"] for x in p) == rows["gemm"]["calls"], p
@@ -37,7 +37,7 @@ want 0 "$GPT3D" bench train "${small[@]}" --steps 3 --dtype bf16
 once '^gemm +54 .* GFLOP/s$'
 once '^adamw .* GB/s$'
 once '^the rest, on the host '
-once '^step .* over 3 steps, the fastest .* tokens/s; loss '
+once '^step .* ms, the fastest of 3; .* on average. .* tokens/s, .* on average; loss '
 once '^products .* by themselves: ratio '
 once '^memory .* planned '
 says '^ +32 +32 +32  bf16 A x B'
@@ -51,7 +51,7 @@ rows = {r["name"]: r for r in b["operations"]}
 # One micro-batch and one block a stage: two sums over tp forward, two backward, one of the embedding
 # on the first stage; the last has one of the head's gradient and two of its loss.
 assert rows["all_reduce tp"]["calls"] in (5, 7), rows["all_reduce tp"]
-assert rows["exchange pp"]["calls"] == 2, rows["exchange pp"]
+assert rows["exchange pp"]["calls"] in (1, 2), rows["exchange pp"] # the first stage joins its two
 assert rows["all_reduce ends"]["calls"] == 1, rows["all_reduce ends"]
 assert rows["all_reduce world"]["calls"] == 1, rows["all_reduce world"]
 assert rows["reduce_scatter dp"]["calls"] == rows["all_gather dp"]["calls"] > 0, rows
