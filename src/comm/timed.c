@@ -90,7 +90,7 @@ static g3_status add_rows(front *f, const char *name) {
   char text[40];
   for (int k = 0; k < KINDS; k++) {
     snprintf(text, sizeof text, "%s %s", kind_names[k], name);
-    G3_TRY(g3_timed_add_row(f->timed, text, false, &f->row[k]));
+    G3_TRY(g3_timed_add_row(f->timed, text, G3_TIMED_MOVED, &f->row[k]));
   }
   return G3_OK;
 }

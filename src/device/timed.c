@@ -21,8 +21,9 @@ enum { OPS(AS_ROW), ROW_transfer, OWN_ROWS };
 static const char *const row_names[] = {OPS(AS_NAME), "transfer"};
 #undef AS_NAME
 
-static bool counts_flops(int row) {
-  return row == ROW_gemm || row == ROW_attention || row == ROW_attention_bwd;
+static g3_timed_unit unit_of(int row) {
+  if (row == ROW_gemm || row == ROW_attention || row == ROW_attention_bwd) return G3_TIMED_FLOPS;
+  return row == ROW_transfer ? G3_TIMED_MOVED : G3_TIMED_BYTES;
 }
 
 /* Which row each pending work of a stream belongs to. Works are numbered as they come. */
@@ -63,12 +64,12 @@ static g3_timed *timed_of(const g3_stream *s) {
   return ((const front *)s->dev->ops)->timed;
 }
 
-g3_status g3_timed_add_row(g3_timed *t, const char *name, bool flops, int *out) {
+g3_status g3_timed_add_row(g3_timed *t, const char *name, g3_timed_unit unit, int *out) {
   if (t->nrows == G3_TIMED_ROWS)
     return G3_FAIL(G3_EINVAL, "no row is left to time '%s': all %d are taken", name,
                    (int)G3_TIMED_ROWS);
   g3_timed_row *row = &t->row[t->nrows];
-  *row = (g3_timed_row){.flops = flops};
+  *row = (g3_timed_row){.unit = unit};
   snprintf(row->name, sizeof row->name, "%s", name);
   *out = t->nrows++;
   return G3_OK;
@@ -293,7 +294,7 @@ g3_status g3_timed_begin(g3_device *dev, g3_timed **out) {
   table->wait = timed_wait;
   for (int i = 0; i < OWN_ROWS; i++) {
     int row;
-    const g3_status st = g3_timed_add_row(t, row_names[i], counts_flops(i), &row);
+    const g3_status st = g3_timed_add_row(t, row_names[i], unit_of(i), &row);
     G3_CHECK(st == G3_OK && row == i, "row %d is '%s'", i, row_names[i]);
   }
   dev->ops = table;

@@ -9,10 +9,17 @@
 
 enum { G3_TIMED_ROWS = 80, G3_TIMED_PRODUCTS = 64 };
 
+/* What the work of an operation is counted in. */
+typedef enum {
+  G3_TIMED_FLOPS, /* floating-point operations */
+  G3_TIMED_BYTES, /* bytes read and written */
+  G3_TIMED_MOVED /* bytes that go from rank to rank, or wait to */
+} g3_timed_unit;
+
 /* Time of one operation. */
 typedef struct {
   char name[40]; /* "gemm", "attention_bwd", "all_reduce tp" */
-  bool flops; /* work counts floating-point operations; else bytes read and written, or moved */
+  g3_timed_unit unit;
   int64_t calls;
   double seconds, work;
 } g3_timed_row;
@@ -45,7 +52,7 @@ const g3_timed_product *g3_timed_products(const g3_timed *t, int *n);
 /* For layers above that time what they do themselves (comm/timed.h). All local.
  *
  * A new row, its number in *out; G3_EINVAL when all are taken. */
-G3_MUST_USE g3_status g3_timed_add_row(g3_timed *t, const char *name, bool flops, int *out);
+G3_MUST_USE g3_status g3_timed_add_row(g3_timed *t, const char *name, g3_timed_unit unit, int *out);
 
 /* Adds to a row. */
 void g3_timed_add(g3_timed *t, int row, int64_t calls, double seconds, double work);

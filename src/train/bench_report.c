@@ -77,8 +77,23 @@ typedef struct {
   double tokens_s, mean_tokens_s; /* in the fastest step, and on average */
   double model_flops; /* model arithmetic a second, of each rank (g3_gpt_flops_per_token) */
   double products, alone; /* rate of the products, of each rank, in the step and by themselves */
+  double own_work; /* seconds of a step that the ranks' own work takes, shared out over the cores */
   int64_t resident, growth, planned; /* of the rank with the highest */
 } totals;
+
+/* What a rank does itself: neither moves data between ranks nor waits for it. */
+static double own_work(const g3_bench_rank *r) {
+  double s = r->seconds;
+  for (int i = 0; i < r->nrows; i++)
+    if (r->row[i].unit == G3_TIMED_MOVED) s -= r->row[i].seconds;
+  return s;
+}
+
+/* How many threads share a core. */
+static double crowding(const g3_thread_plan *t) {
+  const double n = (double)t->threads * t->local_ranks / t->cores;
+  return n > 1 ? n : 1;
+}
 
 static totals sum_up(const g3_bench *b) {
   const g3_config *c = b->job->config;
@@ -91,6 +106,7 @@ static totals sum_up(const g3_bench *b) {
   for (int r = 0; r < ranks; r++) {
     const g3_bench_rank *x = &b->rank[r];
     const int64_t growth = x->resident_peak - x->resident_before;
+    t.own_work += own_work(x) / ranks * crowding(&b->job->threads);
     flops += x->products_flops;
     in_step += x->products;
     alone += x->products_alone;
@@ -108,7 +124,7 @@ static void print_line(const g3_bench *b, FILE *out, const line *l) {
   char rate[32] = "";
   if (l->most->work > 0)
     snprintf(rate, sizeof rate, "%.4g %s", 1e-9 * ratio(l->most->work, l->most->seconds),
-             l->most->flops ? "GFLOP/s" : "GB/s");
+             l->most->unit == G3_TIMED_FLOPS ? "GFLOP/s" : "GB/s");
   fprintf(out, "%-24s %8lld %10.3f %7.1f %%", l->name, (long long)l->most->calls, 1e3 * first,
           100 * ratio(first, b->rank->seconds));
   if (b->job->world->size > 1) fprintf(out, " %10.3f %5d", 1e3 * l->most->seconds, l->rank);
@@ -157,6 +173,11 @@ static void print_totals(const g3_bench *b, FILE *out, const totals *t) {
           1e3 * b->rank->seconds, (long long)b->rank->steps, 1e3 * b->rank->mean,
           g3_text_commas((int64_t)(t->tokens_s + 0.5), tokens),
           g3_text_commas((int64_t)(t->mean_tokens_s + 0.5), mean), b->rank->loss);
+  if (b->job->world->size > 1)
+    fprintf(out,
+            "own work  %.3f ms of the step, shared out over the cores; %.1f %% of it are "
+            "communication and waiting\n",
+            1e3 * t->own_work, 100 * (1 - ratio(t->own_work, b->rank->seconds)));
   fprintf(out,
           "products  %.1f GFLOP/s a rank in the step, %.1f by themselves: ratio %.2f\n"
           "model     %.1f GFLOP/s a rank over the whole step: %.2f of the products' own rate\n",
@@ -205,7 +226,7 @@ static void put_line(g3_json *j, const line *l) {
   put_double(j, "slowest_ms", 1e3 * l->most->seconds);
   put_int(j, "slowest_rank", l->rank);
   if (l->most->work > 0)
-    put_double(j, l->most->flops ? "gflop_s" : "gb_s",
+    put_double(j, l->most->unit == G3_TIMED_FLOPS ? "gflop_s" : "gb_s",
                1e-9 * ratio(l->most->work, l->most->seconds));
   g3_json_object_end(j);
 }
@@ -243,6 +264,7 @@ static void put_totals(g3_json *j, const g3_bench *b, const totals *t) {
   put_int(j, "steps", b->rank->steps);
   put_double(j, "step_ms", 1e3 * b->rank->seconds);
   put_double(j, "mean_step_ms", 1e3 * b->rank->mean);
+  put_double(j, "own_work_ms", 1e3 * t->own_work);
   put_double(j, "tok_s", t->tokens_s);
   put_double(j, "loss", b->rank->loss);
   put_double(j, "model_gflop_s", 1e-9 * t->model_flops);
