@@ -21,18 +21,16 @@ static bool ends_with(const char *text, const char *end) {
   return n >= m && memcmp(text + n - m, end, m) == 0;
 }
 
-/* `path` with its last four bytes replaced by `end`; freed with free(). */
-static g3_status with_end(const char *path, const char *end, char **out) {
-  const size_t n = strlen(path) - 4;
-  G3_TRY(G3_NEW_ARRAY((int64_t)(n + strlen(end) + 1), out));
-  memcpy(*out, path, n);
-  strcpy(*out + n, end);
+/* The first n bytes of `path`, then `end`; freed with free(). */
+static g3_status name_of(const char *path, size_t n, const char *end, char **out) {
+  const size_t room = n + strlen(end) + 1;
+  G3_TRY(G3_NEW_ARRAY((int64_t)room, out));
+  snprintf(*out, room, "%.*s%s", (int)n, path, end);
   return G3_OK;
 }
 
 static g3_status open_text(g3_tokens *t, const char *path) {
-  G3_TRY(G3_NEW_ARRAY((int64_t)strlen(path) + 1, &t->name));
-  strcpy(t->name, path);
+  G3_TRY(name_of(path, strlen(path), "", &t->name));
   if (strcmp(path, default_text) == 0 && access(path, F_OK) != 0)
     return G3_FAIL(G3_EIO,
                    "%s: no such file; make it with tools/corpus, or name another text with --data "
@@ -48,8 +46,9 @@ static g3_status open_pair(g3_tokens *t, const char *path) {
   g3_status st;
   g3_map idx = {NULL, 0};
   char *idx_name = NULL;
-  G3_TRY_TO(done, st, with_end(path, ".bin", &t->name));
-  G3_TRY_TO(done, st, with_end(path, ".idx", &idx_name));
+  const size_t prefix = strlen(path) - 4;
+  G3_TRY_TO(done, st, name_of(path, prefix, ".bin", &t->name));
+  G3_TRY_TO(done, st, name_of(path, prefix, ".idx", &idx_name));
   G3_TRY_TO(done, st, g3_map_open(idx_name, &idx));
   G3_TRY_TO(done, st, g3_map_open(t->name, &t->map));
   G3_TRY_TO(done, st, g3_idx_parse(idx_name, &idx, t->map.size, &t->idx));

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,7 @@ static void make_flat(fleet *f, const g3_param *spoiled) {
   memset(params, 0, sizeof params);
   for (int i = 0; i < PARAMS; i++) {
     if (spoiled) params[i] = spoiled[i];
-    strcpy(params[i].name, table[i].name);
+    snprintf(params[i].name, sizeof params[i].name, "%s", table[i].name);
     params[i].number = i;
     params[i].group = i;
     params[i].slice = g3_slice_whole(1, &table[i].real);
