@@ -14,6 +14,7 @@ static const struct {
     {"bench", g3_command_bench, "measure where a step's time goes"},
     {"ckpt", g3_command_ckpt, "list, verify and compare checkpoints"},
     {"doctor", g3_command_doctor, "say what this machine has, and what is missing"},
+    {"eval", g3_command_eval, "mean loss of a checkpoint over a whole file"},
     {"schedule", g3_command_schedule, "print a pipeline schedule"},
     {"verify", g3_command_verify, "compare a step of this layout with one rank's"},
     {"tokenize", g3_command_tokenize, "turn a text into token files"},

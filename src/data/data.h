@@ -47,6 +47,15 @@ G3_MUST_USE g3_status g3_sample_train(const g3_tokens *t, const g3_split *s, int
 G3_MUST_USE g3_status g3_sample_val(const g3_tokens *t, const g3_split *s, int64_t sample,
                                     int32_t *out);
 
+/* Pure. Windows of seq + 1 tokens, seq apart, that hold all of a file: every token but the first is
+ * the last of exactly one step of a window. 0 when the file has less than two tokens. */
+int64_t g3_file_windows(int64_t tokens, int64_t seq);
+
+/* Local. Window `window` in [0, g3_file_windows) of the whole file, whatever the split but its seq;
+ * what the last one lacks is -1. */
+G3_MUST_USE g3_status g3_sample_file(const g3_tokens *t, const g3_split *s, int64_t window,
+                                     int32_t *out);
+
 /* Local. Writes PREFIX.bin and PREFIX.idx from a text file by bytes, one document a line (the
  * newline belongs to it; empty lines are kept as they are); whole or absent. */
 G3_MUST_USE g3_status g3_tokenize_bytes(const char *text, const char *prefix);

@@ -61,18 +61,29 @@ static g3_status lay_out(g3_job *job) {
   return g3_reducer_create(&spec, &job->reducer);
 }
 
-static g3_status open_data(g3_job *job) {
+/* All of it, in windows of seq + 1. */
+static g3_status take_file(g3_job *job) {
+  const int64_t tokens = g3_tokens_count(job->tokens);
+  job->split = (g3_split){.seq = job->config->model.seq};
+  if (g3_file_windows(tokens, job->split.seq) > 0) return G3_OK;
+  return G3_FAIL(G3_EINVAL,
+                 "%s: too little data: %lld token, but a loss needs 2, one to predict the next",
+                 job->config->data.path, (long long)tokens);
+}
+
+static g3_status open_data(g3_job *job, bool whole_file) {
   const g3_config *c = job->config;
   G3_TRY(g3_tokens_open(c->data.path, c->model.vocab, &job->tokens));
+  if (whole_file) return take_file(job);
   return g3_split_make(g3_tokens_count(job->tokens), c->data.val_split, c->model.seq, c->train.seed,
                        &job->split);
 }
 
-static g3_status open_all(g3_job *job) {
+static g3_status open_all(g3_job *job, bool whole_file) {
   const g3_parallel_config *p = &job->config->parallel;
   g3_grid grid;
   G3_TRY(g3_grid_make((int)p->tp, (int)p->pp, (int)p->dp, job->world->size, &grid));
-  G3_TRY(g3_comm_agree(job->world, open_data(job)));
+  G3_TRY(g3_comm_agree(job->world, open_data(job, whole_file)));
   G3_TRY(g3_comm_agree(job->world, open_device(job)));
   G3_TRY(g3_mesh_create(job->world, grid, &job->mesh));
   const g3_coord me = job->mesh->me;
@@ -83,15 +94,23 @@ static g3_status open_all(g3_job *job) {
   return g3_comm_agree(job->world, lay_out(job));
 }
 
-g3_status g3_job_open(g3_settings *settings, g3_comm *world, g3_job *out) {
+static g3_status open_job(g3_settings *settings, g3_comm *world, bool whole_file, g3_job *out) {
   g3_job job = {.settings = settings, .config = &settings->value, .world = world};
-  const g3_status st = open_all(&job);
+  const g3_status st = open_all(&job, whole_file);
   if (st != G3_OK) {
     g3_job_close(&job);
     return st;
   }
   *out = job;
   return G3_OK;
+}
+
+g3_status g3_job_open(g3_settings *settings, g3_comm *world, g3_job *out) {
+  return open_job(settings, world, false, out);
+}
+
+g3_status g3_job_open_file(g3_settings *settings, g3_comm *world, g3_job *out) {
+  return open_job(settings, world, true, out);
 }
 
 void g3_job_close(g3_job *job) {

@@ -22,7 +22,7 @@ typedef struct {
   g3_rank *rank;
   g3_reducer *reducer;
   g3_tokens *tokens;
-  g3_split split;
+  g3_split split; /* seq alone counts in evaluation of a whole file */
   g3_rundir dir;
 
   int64_t step; /* steps done */
@@ -35,6 +35,9 @@ typedef struct {
  * their checks for this world; on failure every rank has the same status and what was opened is
  * closed. */
 G3_MUST_USE g3_status g3_job_open(g3_settings *settings, g3_comm *world, g3_job *out);
+
+/* The same for evaluation of all of the data, which needs two tokens and is not split. */
+G3_MUST_USE g3_status g3_job_open_file(g3_settings *settings, g3_comm *world, g3_job *out);
 void g3_job_close(g3_job *job);
 
 #endif

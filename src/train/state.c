@@ -33,23 +33,31 @@ static g3_status take_model(g3_settings *s, const g3_ckpt_index *ix, bool with_s
   return with_seed ? take_key(s, ix, seed_key) : G3_OK;
 }
 
+/* Gives an empty path a failure. */
+static g3_status must_be_there(const char *path, const char *flag, const char *dir) {
+  if (path[0]) return G3_OK;
+  return G3_FAIL(G3_EINVAL,
+                 "%s %s: there is no checkpoint; give a run directory or one of its "
+                 "checkpoints/step-...",
+                 flag, dir);
+}
+
+static bool names_one(const char *resume) {
+  return strcmp(resume, "auto") != 0 && strcmp(resume, "none") != 0;
+}
+
 /* Rank 0 looks at the disk; `path` gets the checkpoint, or "". */
 static g3_status look(const g3_settings *s, char path[PATH_BYTES], g3_start *start) {
   const g3_run_config *run = &s->value.run;
-  const bool automatic = strcmp(run->resume, "auto") == 0, none = strcmp(run->resume, "none") == 0;
   path[0] = '\0';
   start->kind = G3_START_RESUME;
-  if (!automatic && !none) {
+  if (names_one(run->resume)) {
     G3_TRY(g3_ckpt_latest(run->resume, path, PATH_BYTES));
-    if (path[0]) return G3_OK;
-    return G3_FAIL(G3_EINVAL,
-                   "--resume %s: there is no checkpoint; give a run directory or one of "
-                   "its checkpoints/step-...",
-                   run->resume);
+    return must_be_there(path, "--resume", run->resume);
   }
   start->clear = run->overwrite;
   if (!run->overwrite) G3_TRY(g3_ckpt_latest(run->out, path, PATH_BYTES));
-  if (path[0] && none)
+  if (path[0] && strcmp(run->resume, "none") == 0)
     return G3_FAIL(G3_EINVAL,
                    "--resume none, but %s has checkpoints (%s); resume them, choose another --out, "
                    "or remove them with --overwrite",
@@ -59,7 +67,19 @@ static g3_status look(const g3_settings *s, char path[PATH_BYTES], g3_start *sta
   if (!run->init[0]) return G3_OK;
   start->kind = G3_START_INIT;
   G3_TRY(g3_ckpt_latest(run->init, path, PATH_BYTES));
-  return path[0] ? G3_OK : G3_FAIL(G3_EINVAL, "--init %s: there is no checkpoint", run->init);
+  return must_be_there(path, "--init", run->init);
+}
+
+static g3_status look_for_weights(const g3_settings *s, char path[PATH_BYTES], g3_start *start) {
+  const char *resume = s->value.run.resume;
+  start->kind = G3_START_INIT;
+  if (!names_one(resume))
+    return G3_FAIL(G3_EINVAL,
+                   "--resume %s names no checkpoint; give --resume DIR, a run directory or one of "
+                   "its checkpoints/step-...",
+                   resume);
+  G3_TRY(g3_ckpt_latest(resume, path, PATH_BYTES));
+  return must_be_there(path, "--resume", resume);
 }
 
 static g3_status open_index(g3_settings *s, const char *path, g3_start *start) {
@@ -68,13 +88,15 @@ static g3_status open_index(g3_settings *s, const char *path, g3_start *start) {
   return take_model(s, start->index, start->kind == G3_START_RESUME);
 }
 
-g3_status g3_start_find(g3_settings *s, g3_comm *world, g3_start *out) {
+typedef g3_status (*look_fn)(const g3_settings *, char[PATH_BYTES], g3_start *);
+
+static g3_status find(g3_settings *s, g3_comm *world, look_fn look_at, g3_start *out) {
   struct {
     char path[PATH_BYTES];
     g3_start start;
   } found;
   memset(&found, 0, sizeof found);
-  const g3_status looked = world->rank == 0 ? look(s, found.path, &found.start) : G3_OK;
+  const g3_status looked = world->rank == 0 ? look_at(s, found.path, &found.start) : G3_OK;
   G3_TRY(g3_comm_agree(world, looked));
   G3_TRY(world->ops->host_broadcast(world, &found, sizeof found, 0));
   g3_start start = found.start;
@@ -85,6 +107,14 @@ g3_status g3_start_find(g3_settings *s, g3_comm *world, g3_start *out) {
   }
   *out = start;
   return G3_OK;
+}
+
+g3_status g3_start_find(g3_settings *s, g3_comm *world, g3_start *out) {
+  return find(s, world, look, out);
+}
+
+g3_status g3_start_find_weights(g3_settings *s, g3_comm *world, g3_start *out) {
+  return find(s, world, look_for_weights, out);
 }
 
 void g3_start_free(g3_start *start) {

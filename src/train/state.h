@@ -16,6 +16,10 @@ typedef struct {
  * model's shape (and on resume the seed) then come from the checkpoint, and a file or flag that
  * contradicts it is an error. Freed by g3_start_free. */
 G3_MUST_USE g3_status g3_start_find(g3_settings *s, g3_comm *world, g3_start *out);
+
+/* Collective over world. The checkpoint of run.resume, which must name one, for its weights alone:
+ * what g3_start_find gives for run.init. */
+G3_MUST_USE g3_status g3_start_find_weights(g3_settings *s, g3_comm *world, g3_start *out);
 void g3_start_free(g3_start *start);
 
 /* Collective over world. Initial weights, or weights, moments and position from the checkpoint. */

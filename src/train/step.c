@@ -117,24 +117,33 @@ g3_status g3_step(g3_job *job, g3_step_result *out) {
   return G3_OK;
 }
 
-g3_status g3_evaluate(g3_job *job, double *loss) {
-  const g3_config *c = job->config;
-  const int64_t asked = c->data.eval_samples, batch = c->train.global_batch;
-  const int64_t end = asked > 0 && asked < job->split.val_samples ? asked : job->split.val_samples;
-  g3_status local = G3_OK;
+/* Mean loss over `tokens`, which samples [0, end) hold. */
+static g3_status evaluate(g3_job *job, sample_fn sample, int64_t end, int64_t tokens,
+                          double *loss) {
+  const int64_t batch = job->config->train.global_batch;
   double sum;
   must(clear(job, false));
   for (int64_t pass = 0; pass < end; pass += batch) {
-    const g3_status st = read_batch(job, g3_sample_val, pass + my_first_sample(job), end);
-    if (st != G3_OK) local = st;
+    const g3_status local = read_batch(job, sample, pass + my_first_sample(job), end);
+    G3_TRY(g3_comm_agree(job->world, local));
     g3_gpt_batch(job->rank->gpt, job->rank->tokens.data, 0, false);
     must(g3_runtime_run(job->rank->eval, NULL, NULL, NULL));
   }
-  G3_TRY(g3_comm_agree(job->world, local));
   must(sum_up(job, 1));
   must(job->dev->ops->copy(job->compute, g3_tensor_1d(&sum, G3_F64, 1),
                            g3_tensor_part(g3_optim_sums(job->rank->optim), 0, G3_SUM_LOSS, 1)));
   must(job->dev->ops->sync(job->compute));
-  *loss = sum / (double)(end * c->model.seq);
+  *loss = sum / (double)tokens;
   return G3_OK;
+}
+
+g3_status g3_evaluate(g3_job *job, double *loss) {
+  const int64_t asked = job->config->data.eval_samples, all = job->split.val_samples;
+  const int64_t end = asked > 0 && asked < all ? asked : all;
+  return evaluate(job, g3_sample_val, end, end * job->split.seq, loss);
+}
+
+g3_status g3_evaluate_file(g3_job *job, double *loss) {
+  const int64_t tokens = g3_tokens_count(job->tokens);
+  return evaluate(job, g3_sample_file, g3_file_windows(tokens, job->split.seq), tokens - 1, loss);
 }

@@ -23,7 +23,11 @@ G3_MUST_USE g3_status g3_step_backward(g3_job *job);
 void g3_step_update(g3_job *job, g3_step_result *out);
 
 /* Collective over world. Mean loss over the validation samples (the first data.eval_samples of
- * them, or all). The number of passes is the same on every rank. */
+ * them, or all). The number of passes is the same on every rank; a rank that cannot read its
+ * samples fails all, before the pass that needs them. */
 G3_MUST_USE g3_status g3_evaluate(g3_job *job, double *loss);
+
+/* The same over all tokens but the first of a job that was opened by g3_job_open_file. */
+G3_MUST_USE g3_status g3_evaluate_file(g3_job *job, double *loss);
 
 #endif

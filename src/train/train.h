@@ -24,6 +24,9 @@ g3_exit g3_command_bench(int argc, char **argv);
  * processes. G3_EXIT_FAILED when something is missing. */
 g3_exit g3_command_doctor(int argc, char **argv);
 
+/* `gpt3d eval`: the mean loss of a checkpoint over a whole file. Collective over all processes. */
+g3_exit g3_command_eval(int argc, char **argv);
+
 /* `gpt3d verify`: a step of this layout against one rank, parameter by parameter. Collective over
  * all processes. */
 g3_exit g3_command_verify(int argc, char **argv);
