@@ -4,35 +4,15 @@
 #include "data/data.h"
 #include "model/internal.h"
 #include "optim/lr.h"
-#include "plan/rank.h"
+#include "unit/model/one_rank.h"
 #include "util/array.h"
 #include <hdf5.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 static const char fixture[] = G3_TEST_SOURCE "/tests/golden/gpt2_tiny.h5";
 
-/* One rank, laid out on real memory. */
-typedef struct {
-  g3_settings *settings;
-  g3_arenas arenas;
-  void *memory[G3_MEM_CLASSES];
-  g3_device *dev;
-  g3_stream *s;
-  g3_comm *self;
-  g3_rank *r;
-} one_rank;
-
-static void ok(g3_status st) {
-  if (st != G3_OK) fail_msg("%s [%s]", g3_last_error(), g3_last_trace());
-}
-
-static void open_rank(one_rank *o, bool tied) {
+static void open_tiny(one_rank *o, bool tied) {
   char tied_text[8];
   snprintf(tied_text, sizeof tied_text, "%s", tied ? "true" : "false");
   char *args[] = {"--layers", "2",       "--heads",       "4",  "--width",        "32",
@@ -41,34 +21,7 @@ static void open_rank(one_rank *o, bool tied) {
                   "--steps",  "10",      "--warmup",      "10", "--lr",           "1e-3",
                   "--min-lr", "0",       "--clip",        "1",  "--weight-decay", "0.1",
                   "--eps",    "1e-6",    "--dp",          "1"};
-  const g3_grid grid = {{1, 1, 1, 1}};
-  const g3_coord at = {{0}};
-  size_t bytes[G3_MEM_CLASSES];
-  ok(g3_settings_load((int)(sizeof args / sizeof args[0]), args, &o->settings));
-  ok(g3_config_check(o->settings));
-  ok(g3_device_open("cpu", 1, &o->dev));
-  ok(g3_comm_self(&o->self));
-  ok(g3_rank_measure(&o->settings->value, &grid, at, bytes));
-  for (int c = 0; c < G3_MEM_CLASSES; c++) {
-    ok(o->dev->ops->alloc(o->dev, bytes[c] + 1, &o->memory[c]));
-    o->arenas.of[c] = (g3_arena){o->memory[c], 0, bytes[c]};
-  }
-  ok(g3_rank_build(&o->settings->value, &grid, at, &o->arenas, &o->r));
-  ok(o->dev->ops->stream_create(o->dev, false, o->r->workspace, &o->s));
-  g3_stage *stage = g3_gpt_stage(o->r->gpt);
-  g3_gpt_attach(o->r->gpt, o->dev, o->self, g3_tensor_part(g3_optim_sums(o->r->optim), 0, 0, 1));
-  g3_runtime_attach(o->r->train, &stage, 1, o->self, o->s);
-  g3_runtime_attach(o->r->eval, &stage, 1, o->self, o->s);
-}
-
-static void close_rank(one_rank *o) {
-  g3_rank_destroy(o->r);
-  o->dev->ops->stream_destroy(o->s);
-  for (int c = 0; c < G3_MEM_CLASSES; c++)
-    o->dev->ops->release(o->dev, o->memory[c]);
-  g3_comm_destroy(o->self);
-  g3_device_close(o->dev);
-  g3_settings_free(o->settings);
+  open_rank(o, args, (int)(sizeof args / sizeof args[0]));
 }
 
 static void read_set(hid_t file, const char *group, const char *name, hid_t type, void *out,
@@ -161,8 +114,7 @@ static void check(bool tied) {
   one_rank o;
   int32_t tokens[10 * 4 * 17];
   double losses[10], norms[10], norm;
-  memset(&o, 0, sizeof o);
-  open_rank(&o, tied);
+  open_tiny(&o, tied);
   const g3_tensor sums = g3_optim_sums(o.r->optim);
   const hid_t file = H5Fopen(fixture, H5F_ACC_RDONLY, H5P_DEFAULT);
   assert_true(file >= 0);
