@@ -77,22 +77,15 @@ typedef struct {
   double tokens_s, mean_tokens_s; /* in the fastest step, and on average */
   double model_flops; /* model arithmetic a second, of each rank (g3_gpt_flops_per_token) */
   double products, alone; /* rate of the products, of each rank, in the step and by themselves */
-  double own_work; /* seconds of a step that the ranks' own work takes, shared out over the cores */
   int64_t resident, growth, planned; /* of the rank with the highest */
 } totals;
 
-/* What a rank does itself: neither moves data between ranks nor waits for it. */
-static double own_work(const g3_bench_rank *r) {
-  double s = r->seconds;
+/* Seconds of a rank's step in which data moves between ranks, or is waited for. */
+static double transfers(const g3_bench_rank *r) {
+  double s = 0;
   for (int i = 0; i < r->nrows; i++)
-    if (r->row[i].unit == G3_TIMED_MOVED) s -= r->row[i].seconds;
+    if (r->row[i].unit == G3_TIMED_MOVED) s += r->row[i].seconds;
   return s;
-}
-
-/* How many threads share a core. */
-static double crowding(const g3_thread_plan *t) {
-  const double n = (double)t->threads * t->local_ranks / t->cores;
-  return n > 1 ? n : 1;
 }
 
 static totals sum_up(const g3_bench *b) {
@@ -106,7 +99,6 @@ static totals sum_up(const g3_bench *b) {
   for (int r = 0; r < ranks; r++) {
     const g3_bench_rank *x = &b->rank[r];
     const int64_t growth = x->resident_peak - x->resident_before;
-    t.own_work += own_work(x) / ranks * crowding(&b->job->threads);
     flops += x->products_flops;
     in_step += x->products;
     alone += x->products_alone;
@@ -143,7 +135,8 @@ static void print_table(const g3_bench *b, FILE *out, const table *t) {
   if (many) fprintf(out, " %10.3f %5d", 1e3 * rest(&b->rank[slow]), slow);
   fprintf(out, "\n%-24s %8s %10.3f %7.1f %%\n", "step", "", 1e3 * b->rank->seconds, 100.0);
   if (many)
-    fprintf(out, "ms and share are those of rank 0; communication includes waiting for others\n");
+    fprintf(out, "ms and share are those of rank 0; ranks that share a core wait for each other in "
+                 "any row\n");
 }
 
 static void print_products(const g3_bench *b, FILE *out) {
@@ -175,9 +168,8 @@ static void print_totals(const g3_bench *b, FILE *out, const totals *t) {
           g3_text_commas((int64_t)(t->mean_tokens_s + 0.5), mean), b->rank->loss);
   if (b->job->world->size > 1)
     fprintf(out,
-            "own work  %.3f ms of the step, shared out over the cores; %.1f %% of it are "
-            "communication and waiting\n",
-            1e3 * t->own_work, 100 * (1 - ratio(t->own_work, b->rank->seconds)));
+            "transfers %.3f ms of rank 0's step, %.1f %%: communication and waiting for others\n",
+            1e3 * transfers(b->rank), 100 * ratio(transfers(b->rank), b->rank->seconds));
   fprintf(out,
           "products  %.1f GFLOP/s a rank in the step, %.1f by themselves: ratio %.2f\n"
           "model     %.1f GFLOP/s a rank over the whole step: %.2f of the products' own rate\n",
@@ -264,7 +256,7 @@ static void put_totals(g3_json *j, const g3_bench *b, const totals *t) {
   put_int(j, "steps", b->rank->steps);
   put_double(j, "step_ms", 1e3 * b->rank->seconds);
   put_double(j, "mean_step_ms", 1e3 * b->rank->mean);
-  put_double(j, "own_work_ms", 1e3 * t->own_work);
+  put_double(j, "transfers_ms", 1e3 * transfers(b->rank));
   put_double(j, "tok_s", t->tokens_s);
   put_double(j, "loss", b->rank->loss);
   put_double(j, "model_gflop_s", 1e-9 * t->model_flops);

@@ -60,6 +60,9 @@ for r in b["operations"]:
 assert rows["xent_loss"]["slowest_rank"] >= 4 and rows["xent_loss"]["ms"] == 0, rows["xent_loss"]
 total = sum(r["ms"] for r in b["operations"]) + b["rest_ms"]
 assert abs(total / b["step_ms"] - 1) < 1e-9, (total, b)
+moved = sum(r["ms"] for r in b["operations"] if r["name"].split()[0] in
+            ("all_reduce", "reduce_scatter", "all_gather", "exchange", "broadcast", "transfer"))
+assert abs(moved / b["transfers_ms"] - 1) < 1e-9, (moved, b)
 CHECK
 [ "$(ls -A)" = "$(printf 'said\ntext')" ] || fail "left $(ls -A)"
 
