@@ -1,18 +1,25 @@
 #include "comm/facts.h"
 #include <mpi.h>
+#include <stdio.h>
 #include <string.h>
 
-/* The library's own words, up to the first comma or line's end: "Open MPI v4.1.4". */
-static void library(g3_facts *f) {
+/* The library's own words, up to the first comma or line's end. */
+void g3_comm_library(char *out, size_t size) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length, major = 0, minor = 0;
-  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS ||
-      MPI_Get_version(&major, &minor) != MPI_SUCCESS) {
-    g3_fact(f, G3_FACT_MISSING, "MPI", "does not say its version: apt install libopenmpi3");
-    return;
-  }
+  int length;
+  if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) text[0] = '\0';
   text[strcspn(text, ",\n")] = '\0';
-  g3_fact(f, G3_FACT_OK, "MPI", "%s, standard %d.%d", text, major, minor);
+  snprintf(out, size, "%s", text);
+}
+
+static void library(g3_facts *f) {
+  char name[128];
+  int major = 0, minor = 0;
+  g3_comm_library(name, sizeof name);
+  if (*name && MPI_Get_version(&major, &minor) == MPI_SUCCESS)
+    g3_fact(f, G3_FACT_OK, "MPI", "%s, standard %d.%d", name, major, minor);
+  else
+    g3_fact(f, G3_FACT_MISSING, "MPI", "does not say its version: apt install libopenmpi3");
 }
 
 static void alone(g3_facts *f, int cores) {

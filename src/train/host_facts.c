@@ -1,4 +1,5 @@
 #include "train/host_facts.h"
+#include "comm/facts.h"
 #include "util/text.h"
 #include <errno.h>
 #include <stdint.h>
@@ -48,12 +49,45 @@ static bool on_path(const char *name, char *out, size_t size) {
   return false;
 }
 
+/* The first line that a command prints; "" when there is none. */
+static void ask(const char *command, char *out, int size) {
+  FILE *pipe = popen(command, "re");
+  out[0] = '\0';
+  if (!pipe) return;
+  if (!fgets(out, size, pipe)) out[0] = '\0';
+  out[strcspn(out, "\n")] = '\0';
+  pclose(pipe);
+}
+
+/* Whether the launcher's "mpirun (Open MPI) 4.1.4" is of the library "Open MPI v4.1.4". */
+static bool same_mpi(const char *launcher, const char *library) {
+  const char *version = strstr(library, " v");
+  char name[64];
+  if (!version) return false;
+  snprintf(name, sizeof name, "%.*s", (int)(version - library), library);
+  return strstr(launcher, name) && strstr(launcher, version + 2);
+}
+
+static void launcher_facts(g3_facts *f, const char *path) {
+  char version[128], library[128];
+  ask("mpirun --version 2>/dev/null </dev/null", version, sizeof version);
+  g3_comm_library(library, sizeof library);
+  if (same_mpi(version, library))
+    g3_fact(f, G3_FACT_OK, "mpirun", "%s, of the same version as the library", path);
+  else
+    g3_fact(f, G3_FACT_WARN, "mpirun",
+            "%s says \"%s\", and the library is %s: ranks may not find each other; use the mpirun "
+            "of the library",
+            path, version, library);
+}
+
 void g3_command_facts(g3_facts *f, bool launched) {
   char path[1024];
-  if (on_path("mpirun", path, sizeof path))
-    g3_fact(f, G3_FACT_OK, "mpirun", "%s", path);
-  else if (launched)
-    g3_fact(f, G3_FACT_OK, "mpirun", "not on PATH; another launcher started this job");
+  const bool found = on_path("mpirun", path, sizeof path);
+  if (launched)
+    g3_fact(f, G3_FACT_OK, "mpirun", "a launcher started this job");
+  else if (found)
+    launcher_facts(f, path);
   else
     g3_fact(f, G3_FACT_MISSING, "mpirun", "not on PATH: apt install openmpi-bin");
   const bool allowed = getenv("OMPI_ALLOW_RUN_AS_ROOT") && getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM");

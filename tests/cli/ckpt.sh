@@ -39,6 +39,16 @@ want 1 "$GPT3D" ckpt diff a c
 want 1 "$GPT3D" ckpt diff a d
 says '^model/embed.tokens.weight +shapes differ$'
 
+# Several ranks write several shards: each tensor in pieces, each piece hashed.
+want 0 mpirun -np 4 "$GPT3D" --data text "${small[@]}" --val-split 0 --eval-interval 0 --out many \
+  --tp 2 --dp 2 --steps 2 --save-interval 2
+want 0 "$GPT3D" ckpt ls many
+once '^many/checkpoints/step-00000002  step 2, .* in 4 shards, 8 samples, 84 tensors$'
+want 0 "$GPT3D" ckpt ls many/checkpoints/step-00000002
+once '^model/blocks.1.mlp.up.weight +f32 +128 x 32 +[2-9]$'
+want 0 "$GPT3D" ckpt verify many
+once 'whole'
+
 # One flipped byte in the middle of a shard.
 shard=a/checkpoints/step-00000002/shard-00000.h5
 at=$(($(stat -c %s "$shard") / 2))

@@ -10,7 +10,7 @@ for fact in gpt3d processor kernels oneDNN GPU cores binding memory stack 'locke
   once "^(ok|warn) +$fact "
 done
 once "^ok +cores +$(nproc) of "
-once "^ok +mpirun +$(command -v mpirun)\$"
+once "^ok +mpirun +$(command -v mpirun), of the same version as the library\$"
 once '^warn +data +no data/kjv.txt.*tools/corpus'
 [ "$(ls -A)" = "$(printf 'said\ntext')" ] || fail "left $(ls -A)"
 mkdir data && echo x > data/kjv.txt
@@ -21,6 +21,12 @@ once '^ok +data +data/kjv.txt'
 want 1 env PATH=/nowhere "$GPT3D" doctor
 once '^missing +mpirun +not on PATH: apt install openmpi-bin$'
 once '^[0-9]+ facts fine, .* 1 missing$'
+
+# The mpirun of another MPI is not the one.
+mkdir bin && printf '#!/bin/sh\necho "HYDRA build details: Version 4.0"\n' > bin/mpirun
+chmod +x bin/mpirun
+want 0 env PATH="$PWD/bin:$PATH" "$GPT3D" doctor
+once '^warn +mpirun +.*/bin/mpirun says "HYDRA .*, and the library is Open MPI v'
 
 # What the environment takes away is seen.
 want 0 env GPT3D_ISA=v2 DNNL_MAX_CPU_ISA=AVX2 "$GPT3D" doctor
