@@ -51,12 +51,17 @@ def median_step(run):
     return statistics.median(run["step_s"][WARM_STEPS:])
 
 
+def spread(values):
+    """The smallest and the largest of a few numbers: how far a median can be trusted."""
+    return f"{min(values):.0f}-{max(values):.0f}"
+
+
 def single(args):
     """GPT-2 124M in one process, 4 samples of 256 tokens a step."""
     batch, seq, steps, threads = 4, 256, 8, os.cpu_count()
     print(f"GPT-2 124M, one process, {threads} threads, {batch} x {seq} tokens a step, "
           f"{args.rounds} rounds of {steps} steps")
-    print(f"{'':26}{'tokens/s':>10}{'GEMM GF/s':>11}{'peak GB':>9}")
+    print(f"{'':26}{'tokens/s':>10}{'from-to':>14}{'GEMM GF/s':>11}{'peak GB':>9}")
     for dtype in ("f32", "bf16"):
         torch_command = [sys.executable, str(HERE / "torch_gpt2.py"), "--batch", str(batch),
                          "--seq", str(seq), "--steps", str(steps), "--dtype", dtype,
@@ -71,11 +76,12 @@ def single(args):
         rates = []
         name = torch_runs[0]["peer"] + (" compile" if args.compile else " eager")
         for who, runs in ((name, torch_runs), ("gpt3d", our_runs)):
-            rates.append(statistics.median(batch * seq / median_step(r) for r in runs))
+            rounds = [batch * seq / median_step(r) for r in runs]
+            rates.append(statistics.median(rounds))
             gemm = statistics.median(r.get("gemm_gflop_s", 0) for r in runs)
             memory = max(r["memory"] for r in runs)
-            print(f"{dtype:5}{who:21}{rates[-1]:10.1f}{f'{gemm:.0f}' if gemm else '':>11}"
-                  f"{memory:9.2f}")
+            print(f"{dtype:5}{who:21}{rates[-1]:10.1f}{spread(rounds):>14}"
+                  f"{f'{gemm:.0f}' if gemm else '':>11}{memory:9.2f}")
         print(f"{dtype:5}{'gpt3d / PyTorch':21}{rates[1] / rates[0]:9.2f}x", flush=True)
 
 
@@ -92,15 +98,18 @@ def mesh(args):
         our_runs.append(run_gpt3d([*ours_command, str(steps)], 1))
         # A run of one step, from launch to the end of the program, is an upper bound.
         our_runs[-1]["to_step1_s"] = run_gpt3d([*ours_command, "1"], 1)["seconds"]
-    print(f"{'':26}{'ms a step':>10}{'to step 1, s':>14}{'peak GB a rank':>16}")
+    print(f"{'':26}{'ms a step':>10}{'from-to':>14}{'to step 1, s':>14}{'peak GB a rank':>16}")
     results = []
     for who, runs in ((torch_runs[0]["peer"], torch_runs), ("gpt3d", our_runs)):
-        step = statistics.median(median_step(r) for r in runs)
+        rounds = [1e3 * median_step(r) for r in runs]
+        step = statistics.median(rounds)
         first = statistics.median(r["to_step1_s"] for r in runs)
         results.append((step, first))
-        print(f"{who:26}{1e3 * step:10.1f}{first:14.2f}{max(r['memory'] for r in runs):16.2f}")
+        print(f"{who:26}{step:10.1f}{spread(rounds):>14}{first:14.2f}"
+              f"{max(r['memory'] for r in runs):16.2f}")
     (their_step, their_first), (our_step, our_first) = results
-    print(f"{'gpt3d is faster by':26}{their_step / our_step:9.1f}x{their_first / our_first:13.1f}x")
+    print(f"{'gpt3d is faster by':26}{their_step / our_step:9.1f}x"
+          f"{their_first / our_first:27.1f}x")
 
 
 def main():
@@ -109,6 +118,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--compile", action="store_true", help="PyTorch with torch.compile")
     args = parser.parse_args()
+    if os.getloadavg()[0] > 0.5:
+        print(f"(the machine was busy in the last minute, {os.getloadavg()[0]:.1f} processes on "
+              "average: if that goes on, expect noise)")
     for name, compare in (("single", single), ("mesh", mesh)):
         if args.what in (None, name):
             compare(args)
