@@ -17,7 +17,7 @@ typedef struct {
 } g3_optim_spec;
 
 /* Local. Takes moments (and f32 master weights when params are bf16) from the optimizer arena, and
- * the sums. */
+ * the sums and control; the arena's memory is zeroed, which is where all of them begin. */
 G3_MUST_USE g3_status g3_optim_create(const g3_optim_spec *spec, g3_arenas *arenas, g3_optim **out);
 void g3_optim_destroy(g3_optim *o); /* NULL is fine */
 
@@ -36,8 +36,8 @@ const g3_segment *g3_optim_segments(const g3_optim *o, int *n);
 G3_MUST_USE g3_status g3_optim_adopt(g3_optim *o, g3_stream *s);
 
 /* Local. Adds each owned gradient's square to its entry of the sums (float64, in table order, each
- * element of the model once over all ranks). The caller reduces the sums over all ranks, then calls
- * step. */
+ * element of the model once over all ranks). The caller clears the sums when a step begins, reduces
+ * them over all ranks after this, then calls step. */
 G3_MUST_USE g3_status g3_optim_squares(g3_optim *o, g3_stream *s);
 
 /* Local. Control from the reduced sums, then AdamW on the shard; with bf16 the weights are rounded
