@@ -12,7 +12,7 @@ static const struct {
 } commands[] = {
     {"train", g3_command_train, "train a model; what gpt3d does without a subcommand"},
     {"bench", g3_command_bench, "measure where a step's time goes"},
-    {"ckpt", g3_command_ckpt, "list, verify and compare checkpoints"},
+    {"ckpt", g3_command_ckpt, "list, verify, compare, import and export checkpoints"},
     {"doctor", g3_command_doctor, "say what this machine has, and what is missing"},
     {"eval", g3_command_eval, "mean loss of a checkpoint over a whole file"},
     {"schedule", g3_command_schedule, "print a pipeline schedule"},

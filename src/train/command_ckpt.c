@@ -1,7 +1,8 @@
-/* gpt3d ckpt ls | verify | diff */
+/* gpt3d ckpt ls | verify | diff | import | export */
 #include "ckpt/ckpt.h"
 #include "ckpt/files.h"
 #include "train/args.h"
+#include "train/hf.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/text.h"
@@ -182,20 +183,28 @@ static g3_status diff(const char **word, int64_t *bad) {
   return st;
 }
 
-/* One row a subcommand. */
+/* One row a subcommand: it runs on its words alone, or converts one word into --out. */
 static const struct {
   const char *name, *command, *words, *about;
   int nwords;
   g3_status (*run)(const char **word, int64_t *bad);
+  g3_status (*convert)(const char *from, const char *out);
 } actions[] = {
     {"ls", "gpt3d ckpt ls", "DIR",
-     "Lists the checkpoints of a run, or the tensors of one checkpoint.", 1, list},
+     "Lists the checkpoints of a run, or the tensors of one checkpoint.", 1, list, NULL},
     {"verify", "gpt3d ckpt verify", "DIR",
-     "Reads all of a checkpoint, or of each of a run, against its hashes.", 1, verify},
+     "Reads all of a checkpoint, or of each of a run, against its hashes.", 1, verify, NULL},
     {"diff", "gpt3d ckpt diff", "A B",
      "Compares two checkpoints (or the newest ones of two runs), bit by bit. Exit code 1 when they "
      "differ.",
-     2, diff},
+     2, diff, NULL},
+    {"import", "gpt3d ckpt import", "DIR",
+     "Makes a checkpoint of weights from a model of transformers: DIR with config.json and "
+     "model.safetensors.",
+     1, NULL, g3_hf_import},
+    {"export", "gpt3d ckpt export", "CKPT",
+     "Makes a model that transformers loads from a checkpoint, or the newest one of a run.", 1,
+     NULL, g3_hf_export},
 };
 
 enum { ACTIONS = sizeof actions / sizeof actions[0], MOST_WORDS = 2 };
@@ -213,20 +222,37 @@ static g3_status unknown_action(const char *name) {
   const char *near = name ? g3_args_nearest(name, names, ACTIONS) : NULL;
   if (near)
     return G3_FAIL(G3_EINVAL, "gpt3d ckpt: unknown command '%.40s'; did you mean %s?", name, near);
-  return G3_FAIL(G3_EINVAL, "gpt3d ckpt wants ls, verify or diff; found %s%.40s",
+  return G3_FAIL(G3_EINVAL, "gpt3d ckpt wants ls, verify, diff, import or export; found %s%.40s",
                  name ? "" : "nothing", name ? name : "");
 }
 
+static const char hf[] = "hf";
+
 static g3_status run_action(int i, int argc, char **argv, int64_t *bad) {
-  const char *word[MOST_WORDS];
+  const char *word[MOST_WORDS], *format = hf, *out = NULL;
+  const g3_arg flags[] = {{.flag = "--format",
+                           .meta = "hf",
+                           .about = "of the model outside: Hugging Face's GPT-2",
+                           .text = &format,
+                           .required = true},
+                          {.flag = "--out",
+                           .meta = "FOLDER",
+                           .about = "where the result goes; made when it is not there",
+                           .text = &out,
+                           .required = true},
+                          {.flag = NULL}};
   const g3_args args = {.command = actions[i].command,
                         .words = actions[i].words,
                         .about = actions[i].about,
+                        .flags = actions[i].convert ? flags : NULL,
                         .word = word,
                         .nwords = actions[i].nwords};
   bool help;
   G3_TRY(g3_args_parse(&args, argc, argv, &help));
-  return help ? G3_OK : actions[i].run(word, bad);
+  if (help) return G3_OK;
+  if (strcmp(format, hf) != 0)
+    return G3_FAIL(G3_EINVAL, "%s: --format wants hf; found \"%.40s\"", args.command, format);
+  return actions[i].convert ? actions[i].convert(word[0], out) : actions[i].run(word, bad);
 }
 
 static void print_help(void) {

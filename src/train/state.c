@@ -27,7 +27,7 @@ static g3_status take_key(g3_settings *s, const g3_ckpt_index *ix, const char *k
   return g3_settings_set(s, key, saved, from);
 }
 
-static g3_status take_model(g3_settings *s, const g3_ckpt_index *ix, bool with_seed) {
+g3_status g3_state_take(g3_settings *s, const g3_ckpt_index *ix, bool with_seed) {
   for (int i = 0; i < MODEL_KEYS; i++)
     G3_TRY(take_key(s, ix, model_keys[i]));
   return with_seed ? take_key(s, ix, seed_key) : G3_OK;
@@ -82,10 +82,23 @@ static g3_status look_for_weights(const g3_settings *s, char path[PATH_BYTES], g
   return must_be_there(path, "--resume", resume);
 }
 
+/* An imported model has weights, and nothing of a run to go on with. */
+static g3_status check_moments(const g3_ckpt_index *ix) {
+  static const char moments[] = "optim/exp_avg/";
+  for (int i = 0; i < ix->nentries; i++)
+    if (strncmp(ix->entry[i].name, moments, sizeof moments - 1) == 0) return G3_OK;
+  return G3_FAIL(G3_EINVAL,
+                 "%s has weights only, no optimizer state to resume: start from them with --init "
+                 "%s and another --out",
+                 ix->path, ix->path);
+}
+
 static g3_status open_index(g3_settings *s, const char *path, g3_start *start) {
   if (!path[0]) return G3_OK;
+  const bool resumes = start->kind == G3_START_RESUME;
   G3_TRY(g3_ckpt_index_read(path, &start->index));
-  return take_model(s, start->index, start->kind == G3_START_RESUME);
+  if (resumes) G3_TRY(check_moments(start->index));
+  return g3_state_take(s, start->index, resumes);
 }
 
 typedef g3_status (*look_fn)(const g3_settings *, char[PATH_BYTES], g3_start *);
@@ -136,13 +149,17 @@ static void look_under(const g3_ckpt_index *ix, g3_ckpt_item *item, const char *
   if (length < (int)sizeof name && g3_ckpt_find(ix, name)) memcpy(item->name, name, sizeof name);
 }
 
+void g3_state_prefer_master(const g3_ckpt_index *ix, g3_ckpt_item *item) {
+  look_under(ix, item, weights, masters);
+}
+
 /* A checkpoint of a bf16 run has f32 master weights beside rounded ones, that of an f32 run has
  * none. An f32 run takes the masters where there are some; a bf16 run's masters are otherwise the
  * weights. */
 static void match_dtypes(const g3_ckpt_index *ix, g3_ckpt_item *items, int n) {
   for (int i = 0; i < n; i++) {
     if (has_prefix(&items[i], weights) && items[i].local.dtype == G3_F32)
-      look_under(ix, &items[i], weights, masters);
+      g3_state_prefer_master(ix, &items[i]);
     else if (has_prefix(&items[i], masters) && !g3_ckpt_find(ix, items[i].name))
       look_under(ix, &items[i], masters, weights);
   }
@@ -203,18 +220,23 @@ static g3_status read_applied(g3_job *job, int64_t *out) {
   return G3_OK;
 }
 
+void g3_state_describe(const g3_config *config, g3_ckpt_attr out[G3_STATE_ATTRS]) {
+  _Static_assert(G3_STATE_ATTRS == MODEL_KEYS + 1, "the model's keys and the seed");
+  for (int i = 0; i < G3_STATE_ATTRS; i++) {
+    const char *key = i < MODEL_KEYS ? model_keys[i] : seed_key;
+    snprintf(out[i].key, sizeof out[i].key, "%s", key);
+    g3_settings_text(config, g3_option_by_key(key), out[i].value, sizeof out[i].value);
+  }
+}
+
 g3_status g3_state_save(g3_job *job) {
-  g3_ckpt_attr attrs[MODEL_KEYS + 1];
+  g3_ckpt_attr attrs[G3_STATE_ATTRS];
   char dir[PATH_BYTES];
   g3_ckpt_meta meta = {.step = job->step,
                        .consumed_samples = job->consumed,
                        .attr = attrs,
-                       .nattrs = MODEL_KEYS + 1};
-  for (int i = 0; i <= MODEL_KEYS; i++) {
-    const char *key = i < MODEL_KEYS ? model_keys[i] : seed_key;
-    snprintf(attrs[i].key, sizeof attrs[i].key, "%s", key);
-    g3_settings_text(job->config, g3_option_by_key(key), attrs[i].value, sizeof attrs[i].value);
-  }
+                       .nattrs = G3_STATE_ATTRS};
+  g3_state_describe(job->config, attrs);
   G3_TRY(g3_comm_agree(job->world, read_applied(job, &meta.applied_steps)));
   snprintf(dir, sizeof dir, "%s/checkpoints", job->config->run.out);
   return g3_ckpt_save(job->world, job->compute, dir, &meta, job->rank->save, job->rank->nsave,

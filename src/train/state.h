@@ -25,6 +25,19 @@ void g3_start_free(g3_start *start);
 /* Collective over world. Initial weights, or weights, moments and position from the checkpoint. */
 G3_MUST_USE g3_status g3_start_load(g3_job *job, const g3_start *start);
 
+/* Local. What a checkpoint says of its model, as settings that g3_start_find takes back: keys and
+ * values of this configuration. */
+enum { G3_STATE_ATTRS = 8 };
+void g3_state_describe(const g3_config *config, g3_ckpt_attr out[G3_STATE_ATTRS]);
+
+/* Local. The same from a checkpoint into settings; `with_seed` takes train.seed too. G3_EFORMAT
+ * when one is missing, G3_EINVAL when a file or flag has set another value. */
+G3_MUST_USE g3_status g3_state_take(g3_settings *s, const g3_ckpt_index *ix, bool with_seed);
+
+/* Local. Has the item look for the f32 master of its weight where the checkpoint holds one, as that
+ * of a bf16 run does. */
+void g3_state_prefer_master(const g3_ckpt_index *ix, g3_ckpt_item *item);
+
 /* Collective over world. Writes out/checkpoints/step-... */
 G3_MUST_USE g3_status g3_state_save(g3_job *job);
 

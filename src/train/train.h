@@ -34,7 +34,8 @@ g3_exit g3_command_verify(int argc, char **argv);
 /* `gpt3d tokenize`: a text becomes token files. Local. */
 g3_exit g3_command_tokenize(int argc, char **argv);
 
-/* `gpt3d ckpt ls|verify|diff`. Local. G3_EXIT_FAILED also for damage or differences found. */
+/* `gpt3d ckpt ls|verify|diff|import|export`. Local. G3_EXIT_FAILED also for damage or differences
+ * found. */
 g3_exit g3_command_ckpt(int argc, char **argv);
 
 /* `gpt3d schedule`: prints a pipeline schedule. Local. */
