@@ -106,15 +106,22 @@ g3_status g3_gpt_block(g3_gpt *g, g3_stream *s, int micro, int layer, g3_block_a
 
   G3_TRY(ops->layernorm(s, a->ln1, a->mean1, a->rstd1, a->x, w[G3_ROW_LN1_W].value,
                         w[G3_ROW_LN1_B].value));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_LN1, micro, layer, a->ln1));
   G3_TRY(column_linear(g, s, a->qkv, a->ln1, &w[G3_ROW_QKV_W], &w[G3_ROW_QKV_B]));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_QKV, micro, layer, a->qkv));
   G3_TRY(ops->attention(s, heads_view(g, a->att, 0), a->lse, heads_view(g, a->qkv, 0),
                         heads_view(g, a->qkv, 1), heads_view(g, a->qkv, 2), &attention));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_ATT, micro, layer, a->att));
   G3_TRY(row_linear(g, s, a->mid, a->att, a->x, &w[G3_ROW_PROJ_W], &w[G3_ROW_PROJ_B], &drop_mid));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_MID, micro, layer, a->mid));
 
   G3_TRY(ops->layernorm(s, a->ln2, a->mean2, a->rstd2, a->mid, w[G3_ROW_LN2_W].value,
                         w[G3_ROW_LN2_B].value));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_LN2, micro, layer, a->ln2));
   G3_TRY(column_linear(g, s, a->up, a->ln2, &w[G3_ROW_UP_W], &w[G3_ROW_UP_B]));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_UP, micro, layer, a->up));
   G3_TRY(ops->gelu(s, a->act, a->up));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_ACT, micro, layer, a->act));
   return row_linear(g, s, y, a->act, a->mid, &w[G3_ROW_DOWN_W], &w[G3_ROW_DOWN_B], &drop_out);
 }
 
@@ -129,17 +136,22 @@ g3_status g3_gpt_block_bwd(g3_gpt *g, g3_stream *s, int micro, int layer, const 
 
   G3_TRY(
       row_linear_bwd(g, s, g->wide, dy, a->act, &w[G3_ROW_DOWN_W], &w[G3_ROW_DOWN_B], &drop_out));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_ACT, micro, layer, g->wide));
   G3_TRY(ops->gelu_bwd(s, g->wide, g->wide, a->up));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_UP, micro, layer, g->wide));
   G3_TRY(column_linear_bwd(g, s, &dln, g->wide, a->ln2, &w[G3_ROW_UP_W], &w[G3_ROW_UP_B]));
   G3_TRY(ops->layernorm_bwd(s, g->grad, dy, w[G3_ROW_LN2_W].grad, w[G3_ROW_LN2_B].grad, dln, a->mid,
                             w[G3_ROW_LN2_W].value, a->mean2, a->rstd2));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_MID, micro, layer, g->grad));
 
   G3_TRY(row_linear_bwd(g, s, g->datt, g->grad, a->att, &w[G3_ROW_PROJ_W], &w[G3_ROW_PROJ_B],
                         &drop_mid));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_ATT, micro, layer, g->datt));
   G3_TRY(ops->attention_bwd(s, heads_view(g, g->dqkv, 0), heads_view(g, g->dqkv, 1),
                             heads_view(g, g->dqkv, 2), heads_view(g, g->datt, 0),
                             heads_view(g, a->att, 0), a->lse, heads_view(g, a->qkv, 0),
                             heads_view(g, a->qkv, 1), heads_view(g, a->qkv, 2), &attention));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_QKV, micro, layer, g->dqkv));
   G3_TRY(column_linear_bwd(g, s, &dln, g->dqkv, a->ln1, &w[G3_ROW_QKV_W], &w[G3_ROW_QKV_B]));
   return ops->layernorm_bwd(s, dx, g->grad, w[G3_ROW_LN1_W].grad, w[G3_ROW_LN1_B].grad, dln, a->x,
                             w[G3_ROW_LN1_W].value, a->mean1, a->rstd1);

@@ -86,7 +86,10 @@ g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor
   const g3_weight *w = g3_gpt_weight(g, 0, g->spec.model.tied ? G3_ROW_WTE : G3_ROW_HEAD);
   const g3_tensor targets = micro_ids(g->targets, g, micro);
 
+  const int last = g->spec.part.nlayers - 1;
+
   G3_TRY(ops->layernorm(s, g->part, g->head_mean, g->head_rstd, x, ln_w->value, ln_b->value));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_FINAL, micro, last, g->part));
   const bool unscaled = g3_fault("micro-batch-unscaled") && micro == 0;
   const float scale = unscaled ? 1.0f : 1.0f / (float)g->spec.loss_tokens;
   const g3_tensor h = g->region.sequence ? g->whole_a : g->part;
@@ -96,6 +99,9 @@ g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor
     const g3_tensor dh = dx.data ? g3_tensor_part(g->whole_b, 0, row, rows) : g3_tensor_none();
     G3_TRY(head_chunk(g, s, g3_tensor_part(h, 0, row, rows), g3_tensor_part(targets, 0, row, rows),
                       w, dh, scale));
+    if (g->see)
+      G3_TRY(
+          g3_gpt_show(g, s, G3_SEEN_LOSS, micro, last, row, g3_tensor_part(g->loss, 0, 0, rows)));
   }
   if (!dx.data) return G3_OK;
   const g3_tensor dln = g->region.sequence ? g->part : g->whole_b;

@@ -112,10 +112,12 @@ static g3_status forward(g3_stage *stage, g3_stream *s, int micro, int slot, g3_
   g3_gpt *g = stage->impl;
   const int layers = g->spec.part.nlayers;
   g3_block_acts *acts = &g->acts[slot * layers];
-  if (g->spec.part.first)
+  if (g->spec.part.first) {
     G3_TRY(g3_gpt_embed(g, s, micro, acts[0].x));
-  else
+    G3_TRY(g3_gpt_see(g, s, G3_SEEN_EMBED, micro, 0, acts[0].x));
+  } else {
     acts[0].x = in;
+  }
   const g3_tensor end = g->spec.part.last ? g->last_x[slot] : out;
   for (int l = 0; l < layers; l++) {
     const g3_tensor y = l + 1 < layers ? acts[l + 1].x : end;
@@ -124,6 +126,7 @@ static g3_status forward(g3_stage *stage, g3_stream *s, int micro, int slot, g3_
       continue;
     }
     G3_TRY(g3_gpt_block(g, s, micro, l, &acts[l], y));
+    G3_TRY(g3_gpt_see(g, s, G3_SEEN_OUT, micro, l, y));
   }
   if (g->spec.part.last && !keep) return g3_gpt_head(g, s, micro, end, g3_tensor_none());
   return G3_OK;
@@ -144,6 +147,7 @@ static g3_status backward(g3_stage *stage, g3_stream *s, int micro, int slot, g3
   if (p->last) {
     dy = g->grad;
     G3_TRY(g3_gpt_head(g, s, micro, g->last_x[slot], dy));
+    G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_FINAL, micro, p->nlayers - 1, dy));
     G3_TRY(report(g, 1 + (int)g->spec.model.layers, done, ctx, s));
   }
   for (int l = p->nlayers - 1; l >= 0; l--) {
@@ -152,6 +156,7 @@ static g3_status backward(g3_stage *stage, g3_stream *s, int micro, int slot, g3
       G3_TRY(g->dev->ops->copy(s, dx, dy));
     else
       G3_TRY(g3_gpt_block_bwd(g, s, micro, l, &acts[l], dx, dy));
+    G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_IN, micro, l, dx));
     G3_TRY(report(g, 1 + p->first_layer + l, done, ctx, s));
     dy = dx;
   }

@@ -33,6 +33,47 @@ void g3_gpt_destroy(g3_gpt *g); /* NULL is fine */
  * the sum of token losses: f64 [1]. Borrowed. */
 void g3_gpt_attach(g3_gpt *g, g3_device *dev, g3_comm *tp, g3_tensor loss_sum);
 
+/* The tensors that can be looked at while a stage works, in the order in which a block makes them;
+ * d_: gradients of the loss. */
+typedef enum {
+  G3_SEEN_EMBED, /* what the first block gets */
+  G3_SEEN_LN1,
+  G3_SEEN_QKV,
+  G3_SEEN_ATT,
+  G3_SEEN_MID, /* after the attention's residual */
+  G3_SEEN_LN2,
+  G3_SEEN_UP,
+  G3_SEEN_ACT,
+  G3_SEEN_OUT, /* what the next block gets */
+  G3_SEEN_FINAL, /* after the final layernorm */
+  G3_SEEN_LOSS, /* of each token */
+  G3_SEEN_D_FINAL, /* of the last block's output */
+  G3_SEEN_D_ACT,
+  G3_SEEN_D_UP,
+  G3_SEEN_D_MID,
+  G3_SEEN_D_ATT,
+  G3_SEEN_D_QKV,
+  G3_SEEN_D_IN, /* of what the block got */
+  G3_SEEN_KINDS
+} g3_seen_kind;
+extern const char *const g3_seen_names[G3_SEEN_KINDS]; /* "embed", "ln1", ... */
+
+/* A tensor that was just made. */
+typedef struct {
+  g3_seen_kind kind;
+  int micro; /* micro-batch of the step, on this data rank */
+  int layer; /* number in the whole model; that of the nearest block for what is outside blocks */
+  int64_t row; /* its row 0 is this token of the micro-batch, sample by sample */
+  g3_tensor t; /* dense, [rows, columns] or [rows] */
+} g3_seen;
+
+/* Looks at a tensor, or changes it; what it enqueues on s runs before anything reads the tensor. A
+ * failure is the stage's. */
+typedef g3_status (*g3_see_fn)(void *ctx, g3_stream *s, const g3_seen *seen);
+
+/* Local. From now on `see` is called for every tensor above; NULL ends that. ctx is borrowed. */
+void g3_gpt_watch(g3_gpt *g, g3_see_fn see, void *ctx);
+
 /* As the pipeline sees it. Owned by g. */
 g3_stage *g3_gpt_stage(g3_gpt *g);
 

@@ -48,11 +48,25 @@ struct g3_gpt {
   g3_tensor ids, targets; /* i32 [micros * n] */
   int64_t first_sample;
   bool train;
+
+  g3_see_fn see; /* NULL but while somebody looks */
+  void *see_ctx;
 };
 
 /* The weight of a row, of a block by its number within the part. */
 static inline const g3_weight *g3_gpt_weight(const g3_gpt *g, int layer, g3_row_id row) {
   return &g->weight[layer * G3_ROWS + (int)row];
+}
+
+/* Shows a tensor to who watches. `layer` is the block's number within the part; `row` is the token
+ * of row 0, for tensors of all tokens (what holds my part of them is known by its rows). */
+G3_MUST_USE g3_status g3_gpt_show(g3_gpt *g, g3_stream *s, g3_seen_kind kind, int micro, int layer,
+                                  int64_t row, g3_tensor t);
+
+/* The same, at no cost while nobody watches. */
+static inline g3_status g3_gpt_see(g3_gpt *g, g3_stream *s, g3_seen_kind kind, int micro, int layer,
+                                   g3_tensor t) {
+  return g->see ? g3_gpt_show(g, s, kind, micro, layer, 0, t) : G3_OK;
 }
 
 /* All: enqueue on s; collective over tp. `micro` is the micro-batch's number in the step. */
