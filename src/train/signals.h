@@ -2,7 +2,8 @@
 #ifndef G3_TRAIN_SIGNALS_H
 #define G3_TRAIN_SIGNALS_H
 
-/* Local. Installs the handlers. */
+/* Local; on the main thread, which is the one that signals to the process reach. Installs the
+ * handlers, on a stack of their own. */
 void g3_signals_catch(void);
 
 /* Local. The signal that came, or 0. Ranks agree on it by the sums of a step. */

@@ -67,7 +67,11 @@ static void report(int signal) {
 }
 
 __attribute__((constructor)) static void begin(void) {
-  struct sigaction action = {.sa_handler = report, .sa_flags = SA_RESTART};
+  /* On a stack of its own, for the reason that src/train/signals.c gives. */
+  static char memory[1 << 16];
+  const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+  struct sigaction action = {.sa_handler = report, .sa_flags = SA_RESTART | SA_ONSTACK};
+  sigaltstack(&stack, NULL);
   sigemptyset(&action.sa_mask);
   dl_iterate_phdr(look, NULL);
   sigaction(SIGUSR2, &action, NULL);

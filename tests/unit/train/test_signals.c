@@ -2,6 +2,7 @@
 #include "train/signals.h"
 #include "unit/util/cm.h"
 #include "unit/util/death.h"
+#include <sys/auxv.h>
 
 static void two(int first, int second) {
   g3_signals_catch();
@@ -49,6 +50,27 @@ static void interrupted_read(void) {
   _exit(g3_signal_pending() == SIGTERM ? 4 : 5);
 }
 
+/* Handlers run on a stack of their own, with room for all registers of this processor. */
+static void own_stack(void) {
+  g3_signals_catch();
+  stack_t stack;
+  if (sigaltstack(NULL, &stack) != 0 || (stack.ss_flags & SS_DISABLE)) _exit(1);
+  if (stack.ss_size < getauxval(AT_MINSIGSTKSZ) + 4096) _exit(2);
+  static const int signals[] = {SIGUSR1, SIGTERM, SIGINT};
+  for (int i = 0; i < 3; i++) {
+    struct sigaction action;
+    if (sigaction(signals[i], NULL, &action) != 0 || !(action.sa_flags & SA_ONSTACK)) _exit(3);
+  }
+  raise(SIGUSR1);
+  _exit(g3_signal_pending() == SIGUSR1 ? 4 : 5);
+}
+
+static void a_stack_of_their_own(void **state) {
+  (void)state;
+  char said[256];
+  assert_int_equal(death_of(own_stack, said, sizeof said), 1000 + 4);
+}
+
 static void system_calls_go_on(void **state) {
   (void)state;
   char said[256];
@@ -57,6 +79,7 @@ static void system_calls_go_on(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(first_and_second),
+                                     cmocka_unit_test(a_stack_of_their_own),
                                      cmocka_unit_test(system_calls_go_on)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
