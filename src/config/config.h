@@ -70,6 +70,7 @@ typedef struct {
 typedef struct {
   bool help, version, print_config, dry_run, json, debug, shrink;
   g3_text config; /* --config FILE; "" = the embedded tiny.yaml */
+  g3_text debug_nan; /* where to put one NaN; "" = nowhere */
 } g3_command_config;
 
 /* All of it. */

@@ -18,6 +18,11 @@ G3_MUST_USE g3_status g3_tokens_open(const char *path, int64_t vocab, g3_tokens 
 void g3_tokens_close(g3_tokens *t); /* NULL is fine */
 int64_t g3_tokens_count(const g3_tokens *t);
 
+/* Pure. The file that holds the tokens ("mock" without one), and at which of its bytes a token
+ * lies; -1 without a file. */
+const char *g3_tokens_file(const g3_tokens *t);
+int64_t g3_tokens_byte(const g3_tokens *t, int64_t token);
+
 /* Local. Copies tokens [start, start + n) into out. A token id outside [0, vocab) is G3_EFORMAT and
  * named with its position. No allocation. */
 G3_MUST_USE g3_status g3_tokens_read(const g3_tokens *t, int64_t start, int64_t n, int32_t *out);
@@ -38,6 +43,9 @@ G3_MUST_USE g3_status g3_split_make(int64_t tokens, double val_split, int64_t se
 /* Pure. The place in epoch e of n samples, i in [0, n): a keyed permutation (Feistel network with
  * cycle-walking: Black and Rogaway, "Ciphers with arbitrary finite domains", 2002, section 5). */
 int64_t g3_permute(int64_t i, int64_t n, uint64_t seed, int64_t epoch);
+
+/* Pure. The first token of training sample number `sample`, as below. */
+int64_t g3_sample_train_token(const g3_split *s, int64_t sample);
 
 /* Local. The seq + 1 tokens of training sample number `sample` since the start of training (>= 0;
  * epoch = sample / train_samples), or of validation sample `sample` in [0, val_samples), in file

@@ -1,10 +1,13 @@
 #include "data/data.h"
 
-g3_status g3_sample_train(const g3_tokens *t, const g3_split *s, int64_t sample, int32_t *out) {
+int64_t g3_sample_train_token(const g3_split *s, int64_t sample) {
   G3_CHECK(sample >= 0, "sample %lld does not exist", (long long)sample);
   const int64_t n = s->train_samples;
-  const int64_t window = g3_permute(sample % n, n, s->seed, sample / n);
-  return g3_tokens_read(t, window * s->seq, s->seq + 1, out);
+  return g3_permute(sample % n, n, s->seed, sample / n) * s->seq;
+}
+
+g3_status g3_sample_train(const g3_tokens *t, const g3_split *s, int64_t sample, int32_t *out) {
+  return g3_tokens_read(t, g3_sample_train_token(s, sample), s->seq + 1, out);
 }
 
 g3_status g3_sample_val(const g3_tokens *t, const g3_split *s, int64_t sample, int32_t *out) {

@@ -106,6 +106,16 @@ static int64_t run_of(const g3_idx *x, int64_t token) {
   return low;
 }
 
+const char *g3_tokens_file(const g3_tokens *t) {
+  return t->idx.run ? t->name : "mock";
+}
+
+int64_t g3_tokens_byte(const g3_tokens *t, int64_t token) {
+  if (!t->idx.run) return -1;
+  const g3_token_run *run = &t->idx.run[run_of(&t->idx, token)];
+  return run->byte + (token - run->token) * t->idx.type.bytes;
+}
+
 /* Tokens [start, start + n), all of run r. */
 static g3_status read_run(const g3_tokens *t, int64_t r, int64_t start, int64_t n, int32_t *out) {
   const g3_token_type *type = &t->idx.type;

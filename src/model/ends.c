@@ -51,12 +51,20 @@ g3_status g3_gpt_embed_bwd(g3_gpt *g, g3_stream *s, int micro, g3_tensor dx) {
   return ops->embedding_bwd(s, dtokens, micro_ids(g->ids, g, micro), whole, g->vocab_first);
 }
 
-/* Loss, and with `dh` given the gradients, of rows of h [rows, w] against their targets. */
-static g3_status head_chunk(g3_gpt *g, g3_stream *s, g3_tensor h, g3_tensor targets,
+/* Tokens [row, row + rows) of a micro-batch. */
+typedef struct {
+  int micro;
+  int64_t row, rows;
+} head_rows;
+
+/* Loss, and with `dh` given the gradients, of the chunk's rows: h and dh [rows, w]. */
+static g3_status head_chunk(g3_gpt *g, g3_stream *s, head_rows part, g3_tensor h,
                             const g3_weight *w, g3_tensor dh, float scale) {
   const g3_device_ops *ops = g->dev->ops;
   g3_comm *tp = g->region.tp;
-  const int64_t rows = h.dim[0];
+  const int64_t rows = part.rows;
+  const g3_tensor all_targets = micro_ids(g->targets, g, part.micro);
+  const g3_tensor targets = g3_tensor_part(all_targets, 0, part.row, rows);
   const g3_tensor logits = g3_tensor_part(g->logits, 0, 0, rows);
   const g3_tensor peak = g3_tensor_part(g->peak, 0, 0, rows);
   const g3_tensor sums = g3_tensor_2d(g->sums.data, G3_F32, 2, rows);
@@ -73,6 +81,8 @@ static g3_status head_chunk(g3_gpt *g, g3_stream *s, g3_tensor h, g3_tensor targ
   if (tp->size > 1) G3_TRY(tp->ops->all_reduce(tp, s, sums, G3_SUM));
   G3_TRY(ops->xent_loss(s, loss, dlogits, logits, peak, sums, targets, g->vocab_first,
                         g->vocab_valid, scale));
+  if (g->see)
+    G3_TRY(g3_gpt_show(g, s, G3_SEEN_LOSS, part.micro, g->spec.part.nlayers - 1, part.row, loss));
   if (tp->rank == 0) G3_TRY(ops->sum(s, g->loss_sum, loss));
   if (!dh.data) return G3_OK;
   G3_TRY(ops->gemm(s, dh, dlogits, w->value, &nn));
@@ -84,12 +94,9 @@ g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor
   const g3_weight *ln_w = g3_gpt_weight(g, 0, G3_ROW_LNF_W);
   const g3_weight *ln_b = g3_gpt_weight(g, 0, G3_ROW_LNF_B);
   const g3_weight *w = g3_gpt_weight(g, 0, g->spec.model.tied ? G3_ROW_WTE : G3_ROW_HEAD);
-  const g3_tensor targets = micro_ids(g->targets, g, micro);
-
-  const int last = g->spec.part.nlayers - 1;
 
   G3_TRY(ops->layernorm(s, g->part, g->head_mean, g->head_rstd, x, ln_w->value, ln_b->value));
-  G3_TRY(g3_gpt_see(g, s, G3_SEEN_FINAL, micro, last, g->part));
+  G3_TRY(g3_gpt_see(g, s, G3_SEEN_FINAL, micro, g->spec.part.nlayers - 1, g->part));
   const bool unscaled = g3_fault("micro-batch-unscaled") && micro == 0;
   const float scale = unscaled ? 1.0f : 1.0f / (float)g->spec.loss_tokens;
   const g3_tensor h = g->region.sequence ? g->whole_a : g->part;
@@ -97,11 +104,8 @@ g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor
   for (int64_t row = 0; row < g->n; row += g->chunk) {
     const int64_t rows = g->n - row < g->chunk ? g->n - row : g->chunk;
     const g3_tensor dh = dx.data ? g3_tensor_part(g->whole_b, 0, row, rows) : g3_tensor_none();
-    G3_TRY(head_chunk(g, s, g3_tensor_part(h, 0, row, rows), g3_tensor_part(targets, 0, row, rows),
-                      w, dh, scale));
-    if (g->see)
-      G3_TRY(
-          g3_gpt_show(g, s, G3_SEEN_LOSS, micro, last, row, g3_tensor_part(g->loss, 0, 0, rows)));
+    G3_TRY(head_chunk(g, s, (head_rows){micro, row, rows}, g3_tensor_part(h, 0, row, rows), w, dh,
+                      scale));
   }
   if (!dx.data) return G3_OK;
   const g3_tensor dln = g->region.sequence ? g->part : g->whole_b;

@@ -1,5 +1,6 @@
 /* gpt3d [train] */
 #include "plan/report.h"
+#include "train/debug_nan.h"
 #include "train/loop.h"
 #include "train/memory.h"
 #include "train/session.h"
@@ -44,6 +45,7 @@ static bool already_done(const g3_job *job, const g3_start *start) {
 }
 
 static g3_status run(g3_job *job, const g3_start *start, g3_exit *code) {
+  G3_TRY(g3_comm_agree(job->world, g3_debug_nan_read(job)));
   G3_TRY(g3_start_load(job, start));
   G3_TRY(open_rundir(job, start));
   g3_status told = G3_OK;

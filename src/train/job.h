@@ -7,6 +7,13 @@
 #include "train/rundir.h"
 #include "train/threads.h"
 
+/* Where --debug-nan puts a NaN. */
+typedef struct {
+  int64_t step; /* 0: nowhere */
+  int64_t stage, micro, layer; /* micro-batch of the global batch; layer of the whole model */
+  g3_seen_kind kind;
+} g3_debug_nan;
+
 typedef struct {
   g3_settings *settings; /* borrowed */
   const g3_config *config; /* &settings->value */
@@ -29,6 +36,7 @@ typedef struct {
   int64_t consumed; /* training samples seen */
   int64_t start_step; /* where this process began */
   int64_t bad_steps; /* skipped in a row */
+  g3_debug_nan nan;
 } g3_job;
 
 /* Collective over world. Opens device, communicators, memory and data for settings that passed

@@ -1,4 +1,5 @@
 #include "train/loop.h"
+#include "train/culprit.h"
 #include "train/state.h"
 #include "train/step.h"
 #include "util/clock.h"
@@ -66,10 +67,13 @@ static g3_status watch_numbers(g3_job *job, const g3_step_result *r) {
     return G3_OK;
   }
   job->bad_steps++;
+  g3_number_text loss, norm;
   if (job->world->rank == 0)
-    G3_WARN("step %lld: loss %g, gradient norm %g: not finite, so the update was skipped (%lld in "
+    G3_WARN("step %lld: loss %s, gradient norm %s: not finite, so the update was skipped (%lld in "
             "a row)",
-            (long long)job->step, r->loss, r->grad_norm, (long long)job->bad_steps);
+            (long long)job->step, g3_text_double(r->loss, loss), g3_text_double(r->grad_norm, norm),
+            (long long)job->bad_steps);
+  G3_TRY(g3_culprit_report(job));
   if (most == 0 || job->bad_steps < most) return G3_OK;
   return G3_FAIL(
       G3_ENUMERIC,

@@ -1,5 +1,6 @@
 #include "train/step.h"
 #include "optim/lr.h"
+#include "train/debug_nan.h"
 #include "train/signals.h"
 #include "util/fault.h"
 #include <math.h>
@@ -86,13 +87,34 @@ static g3_status agree_by_sums(g3_job *job, g3_status local) {
   return stop >= failed_mark ? g3_comm_agree(job->world, local) : G3_OK;
 }
 
-g3_status g3_step_backward(g3_job *job) {
+/* Reads the batch and clears what it adds to. */
+static g3_status begin_step(g3_job *job) {
   const int64_t first = job->consumed + my_first_sample(job);
   const g3_status local = read_batch(job, g3_sample_train, first, INT64_MAX);
   must(clear(job, true));
   g3_gpt_batch(job->rank->gpt, job->rank->tokens.data, first, true);
+  return local;
+}
+
+g3_status g3_step_backward(g3_job *job) {
+  const bool put_nan = job->nan.step == job->step + 1;
+  const g3_status local = begin_step(job);
+  if (put_nan) g3_gpt_watch(job->rank->gpt, g3_debug_nan_see, job);
   must(g3_runtime_run(job->rank->train, g3_reducer_bucket, flush, job->reducer));
+  if (put_nan) g3_gpt_watch(job->rank->gpt, NULL, NULL);
   return agree_by_sums(job, local);
+}
+
+g3_status g3_step_again(g3_job *job) {
+  const int64_t batch = job->config->train.global_batch;
+  job->step--;
+  job->consumed -= batch;
+  must(begin_step(job)); /* the step read the same samples */
+  must(g3_runtime_run(job->rank->train, NULL, NULL, NULL));
+  must(job->dev->ops->sync(job->compute));
+  job->step++;
+  job->consumed += batch;
+  return G3_OK;
 }
 
 void g3_step_update(g3_job *job, g3_step_result *out) {

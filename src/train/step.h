@@ -22,6 +22,12 @@ G3_MUST_USE g3_status g3_step(g3_job *job, g3_step_result *out);
 G3_MUST_USE g3_status g3_step_backward(g3_job *job);
 void g3_step_update(g3_job *job, g3_step_result *out);
 
+/* Collective over world, after a step that was skipped: its forward and backward once more, with
+ * the same samples, masks and weights, for looking at (g3_gpt_watch). Each rank's gradients stay
+ * its own, nothing is reduced or updated, and the job's position stays as it is; meanwhile it is
+ * that of before the step. */
+G3_MUST_USE g3_status g3_step_again(g3_job *job);
+
 /* Collective over world. Mean loss over the validation samples (the first data.eval_samples of
  * them, or all). The number of passes is the same on every rank; a rank that cannot read its
  * samples fails all, before the pass that needs them. */
