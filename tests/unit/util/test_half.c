@@ -73,11 +73,30 @@ static void test_error_is_at_most_half_a_step(void **unused) {
   }
 }
 
+static void test_every_f16(void **unused) {
+  (void)unused;
+  for (uint32_t h = 0; h <= 0xFFFF; h++) {
+    const float f = g3_f16_to_f32((uint16_t)h);
+    const int exponent = (int)(h >> 10 & 0x1F), mantissa = (int)(h & 0x3FF);
+    assert_int_equal(signbit(f) != 0, h >> 15);
+    if (exponent == 31) {
+      assert_true(mantissa ? isnan(f) : isinf(f));
+      continue;
+    }
+    const double unit = exponent ? 1024.0 + mantissa : (double)mantissa;
+    const double want = ldexp(unit, (exponent ? exponent : 1) - 25);
+    assert_true(fabs((double)f) == want);
+  }
+  assert_true(g3_f16_to_f32(0x3C00) == 1.0f && g3_f16_to_f32(0xC000) == -2.0f);
+  assert_true(g3_f16_to_f32(0x7BFF) == 65504.0f && g3_f16_to_f32(0x0001) == 0x1p-24f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_bf16_comes_back),
       cmocka_unit_test(test_rounds_to_nearest_even),
       cmocka_unit_test(test_nan_stays_nan),
+      cmocka_unit_test(test_every_f16),
       cmocka_unit_test(test_error_is_at_most_half_a_step),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
