@@ -4,6 +4,7 @@
 . "$G3_SOURCE/tests/equal/common.sh"
 
 together=4 # cases at once: most of a refused run's time mpirun waits for its ranks to end
+limit=5000 # ms
 cases=0
 
 # refuse RANKS CODE PATTERN FLAGS...: the run must end so. Works in the background; see `finish`.
@@ -13,17 +14,22 @@ refuse() {
   judge "$cases" "$@" > "case-$cases" 2>&1 &
 }
 
+# Where the machine was too busy with other things, another try counts.
 judge() {
-  local id=$1 ranks=$2 code=$3 pattern=$4 begin ms voices got=0
+  local id=$1 ranks=$2 code=$3 pattern=$4 begin ms voices got
   local out=out-$1 err=err-$1
   shift 4
-  begin=$(date +%s%N)
-  timeout 20 mpirun -np "$ranks" ${through[@]+"${through[@]}"} "$GPT3D" "${model[@]}" \
-    --out "refused-$id" "$@" < /dev/null > "$out" 2> "$err" || got=$?
-  ms=$((($(date +%s%N) - begin) / 1000000))
+  for _ in 1 2 3; do
+    got=0
+    begin=$(date +%s%N)
+    timeout 20 mpirun -np "$ranks" ${through[@]+"${through[@]}"} "$GPT3D" "${model[@]}" \
+      --out "refused-$id" "$@" < /dev/null > "$out" 2> "$err" || got=$?
+    ms=$((($(date +%s%N) - begin) / 1000000))
+    [ "$ms" -ge "$limit" ] || break
+  done
   voices=$(grep -c "gpt3d: .*error: " "$err" || true)
   if [ "$got" != "$code" ] || [ "$voices" != 1 ] || ! grep -Eq -- "$pattern" "$err" ||
-    grep -q "MPI_ABORT\|signal" "$err" || [ "$ms" -ge 5000 ]; then
+    grep -q "MPI_ABORT\|signal" "$err" || [ "$ms" -ge "$limit" ]; then
     echo "FAILED: $ranks ranks, $*: exit $got (wanted $code), $voices voices, $ms ms," \
       "wanted: $pattern"
     cat "$out" "$err"
