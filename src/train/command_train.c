@@ -3,6 +3,7 @@
 #include "train/debug_nan.h"
 #include "train/loop.h"
 #include "train/memory.h"
+#include "train/recipe.h"
 #include "train/session.h"
 #include "train/signals.h"
 #include "train/state.h"
@@ -14,6 +15,7 @@ static g3_status open_rundir(g3_job *job, const g3_start *start) {
   g3_status st = G3_OK;
   if (job->world->rank == 0) {
     st = g3_rundir_make(out);
+    if (st == G3_OK) st = g3_rundir_lock(out, &job->dir);
     if (st == G3_OK && start->clear) st = g3_rundir_clear(out);
     if (st == G3_OK) st = g3_rundir_make(out);
     if (st == G3_OK) st = g3_rundir_open(job->settings, job->step, &job->dir);
@@ -29,6 +31,7 @@ static void say_start(const g3_job *job, const g3_start *start) {
     G3_INFO("%s %s, step %lld", texts[start->kind], start->index->path, (long long)job->step);
   else
     G3_INFO("%s %llu", texts[start->kind], (unsigned long long)job->config->train.seed);
+  if (start->kind == G3_START_RESUME) g3_recipe_say_changes(job->config, &start->index->meta);
 }
 
 /* A run that is over stays as it is. */

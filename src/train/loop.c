@@ -77,9 +77,10 @@ static g3_status watch_numbers(g3_job *job, const g3_step_result *r) {
   if (most == 0 || job->bad_steps < most) return G3_OK;
   return G3_FAIL(
       G3_ENUMERIC,
-      "%lld steps in a row were not finite; the last good checkpoint is untouched; lower "
-      "--lr, raise --warmup, or look at the data near sample %lld",
-      (long long)job->bad_steps, (long long)job->consumed);
+      "%lld %s not finite; the last good checkpoint is untouched; lower --lr, raise --warmup, or "
+      "look at the data near sample %lld",
+      (long long)job->bad_steps, job->bad_steps == 1 ? "step was" : "steps in a row were",
+      (long long)job->consumed);
 }
 
 static g3_status save(g3_job *job) {

@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,27 @@ g3_status g3_rundir_make(const char *out) {
                    strerror(errno));
   fclose(probe);
   unlink(path);
+  return G3_OK;
+}
+
+g3_status g3_rundir_lock(const char *out, g3_rundir *dir) {
+  char path[PATH_BYTES];
+  G3_TRY(join(path, out, ".lock"));
+  FILE *file = fopen(path, "a");
+  if (!file) return G3_FAIL(G3_EIO, "cannot write %s: %s", path, strerror(errno));
+  if (flock(fileno(file), LOCK_EX | LOCK_NB) == 0) {
+    dir->lock = file;
+    return G3_OK;
+  }
+  const int reason = errno;
+  fclose(file);
+  if (reason == EWOULDBLOCK)
+    return G3_FAIL(G3_EINVAL,
+                   "another run is writing in %s (it holds %s); wait for it, or give another "
+                   "folder with --out",
+                   out, path);
+  G3_WARN("cannot lock %s (%s): make sure that no other run writes in %s", path, strerror(reason),
+          out);
   return G3_OK;
 }
 
@@ -114,10 +136,10 @@ static g3_status open_to_append(const char *path, FILE **out) {
   return *out ? G3_OK : G3_FAIL(G3_EIO, "cannot write %s: %s", path, strerror(errno));
 }
 
-g3_status g3_rundir_open(const g3_settings *s, int64_t step, g3_rundir *out) {
+g3_status g3_rundir_open(const g3_settings *s, int64_t step, g3_rundir *dir) {
   const char *folder = s->value.run.out;
   char path[PATH_BYTES];
-  g3_rundir d = {NULL, NULL};
+  g3_rundir d = {.lock = dir->lock};
   G3_TRY(join(path, folder, "config.yaml"));
   G3_TRY(write_config(s, path));
   G3_TRY(join(path, folder, "metrics.jsonl"));
@@ -130,7 +152,7 @@ g3_status g3_rundir_open(const g3_settings *s, int64_t step, g3_rundir *out) {
     return st;
   }
   g3_log_file(d.log);
-  *out = d;
+  *dir = d;
   return G3_OK;
 }
 
@@ -138,7 +160,8 @@ void g3_rundir_close(g3_rundir *d) {
   g3_log_file(NULL);
   if (d->metrics) fclose(d->metrics);
   if (d->log) fclose(d->log);
-  *d = (g3_rundir){NULL, NULL};
+  if (d->lock) fclose(d->lock);
+  *d = (g3_rundir){.lock = NULL};
 }
 
 static void number(g3_json *j, const char *key, double x) {

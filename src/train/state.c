@@ -1,4 +1,6 @@
 #include "train/state.h"
+#include "train/finite.h"
+#include "train/recipe.h"
 #include "util/log.h"
 #include <stdlib.h>
 #include <string.h>
@@ -188,8 +190,12 @@ static g3_status load(g3_job *job, const g3_start *start) {
   G3_TRY(g3_rank_load_items(job->rank, &items, &n));
   if (start->kind == G3_START_INIT) n = keep_weights(items, n);
   match_dtypes(start->index, items, n);
-  const g3_status st =
-      g3_ckpt_load(start->index, job->compute, items, n, NULL, job->rank->stage, NULL);
+  const g3_ckpt_item *bad = NULL;
+  g3_status st = g3_ckpt_load(start->index, job->compute, items, n, NULL, job->rank->stage, NULL);
+  if (st == G3_OK) st = g3_finite_items(job, items, n, &bad);
+  if (bad)
+    st = G3_FAIL(G3_ENUMERIC, "%s: %s is not finite (NaN or infinity); use another checkpoint",
+                 start->index->path, bad->name);
   free(items);
   return st;
 }
@@ -229,14 +235,27 @@ void g3_state_describe(const g3_config *config, g3_ckpt_attr out[G3_STATE_ATTRS]
   }
 }
 
+/* What is not finite never becomes the checkpoint that a run goes on from. */
+static g3_status check_numbers(g3_job *job) {
+  const g3_ckpt_item *bad;
+  G3_TRY(g3_finite_items(job, job->rank->save, job->rank->nsave, &bad));
+  if (!bad) return G3_OK;
+  return G3_FAIL(G3_ENUMERIC,
+                 "after step %lld %s is not finite (NaN or infinity), so it is not saved; what was "
+                 "saved before is untouched; lower --lr, or use --clip",
+                 (long long)job->step, bad->name);
+}
+
 g3_status g3_state_save(g3_job *job) {
-  g3_ckpt_attr attrs[G3_STATE_ATTRS];
+  g3_ckpt_attr attrs[G3_STATE_ATTRS + G3_RECIPE_ATTRS];
   char dir[PATH_BYTES];
   g3_ckpt_meta meta = {.step = job->step,
                        .consumed_samples = job->consumed,
                        .attr = attrs,
-                       .nattrs = G3_STATE_ATTRS};
+                       .nattrs = G3_STATE_ATTRS + G3_RECIPE_ATTRS};
   g3_state_describe(job->config, attrs);
+  g3_recipe_describe(job->config, attrs + G3_STATE_ATTRS);
+  G3_TRY(g3_comm_agree(job->world, check_numbers(job)));
   G3_TRY(g3_comm_agree(job->world, read_applied(job, &meta.applied_steps)));
   snprintf(dir, sizeof dir, "%s/checkpoints", job->config->run.out);
   return g3_ckpt_save(job->world, job->compute, dir, &meta, job->rank->save, job->rank->nsave,

@@ -22,7 +22,8 @@ G3_MUST_USE g3_status g3_start_find(g3_settings *s, g3_comm *world, g3_start *ou
 G3_MUST_USE g3_status g3_start_find_weights(g3_settings *s, g3_comm *world, g3_start *out);
 void g3_start_free(g3_start *start);
 
-/* Collective over world. Initial weights, or weights, moments and position from the checkpoint. */
+/* Collective over world. Initial weights, or weights, moments and position from the checkpoint;
+ * G3_ENUMERIC when something in it is not finite. */
 G3_MUST_USE g3_status g3_start_load(g3_job *job, const g3_start *start);
 
 /* Local. What a checkpoint says of its model, as settings that g3_start_find takes back: keys and
@@ -38,7 +39,8 @@ G3_MUST_USE g3_status g3_state_take(g3_settings *s, const g3_ckpt_index *ix, boo
  * of a bf16 run does. */
 void g3_state_prefer_master(const g3_ckpt_index *ix, g3_ckpt_item *item);
 
-/* Collective over world. Writes out/checkpoints/step-... */
+/* Collective over world. Writes out/checkpoints/step-...; G3_ENUMERIC, and nothing written, when
+ * something to save is not finite. */
 G3_MUST_USE g3_status g3_state_save(g3_job *job);
 
 #endif

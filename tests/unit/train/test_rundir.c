@@ -76,7 +76,7 @@ static void cleared(void **state) {
 /* Cuts `before` back to `step`; what is left. */
 static const char *cut(const char *before, int64_t step) {
   g3_settings *s = settings("cut");
-  g3_rundir d;
+  g3_rundir d = {NULL, NULL, NULL};
   ok(g3_rundir_make("cut"));
   write_text("cut/metrics.jsonl", before);
   ok(g3_rundir_open(s, step, &d));
@@ -119,7 +119,7 @@ static void what_is_no_line_of_ours(void **state) {
 static void a_line_a_step(void **state) {
   (void)state;
   g3_settings *s = settings("lines");
-  g3_rundir d;
+  g3_rundir d = {NULL, NULL, NULL};
   ok(g3_rundir_make("lines"));
   ok(g3_rundir_open(s, 0, &d));
   g3_metrics m = {.step = 1,
@@ -156,7 +156,7 @@ static void a_line_a_step(void **state) {
 static void config_reads_back(void **state) {
   (void)state;
   g3_settings *s = settings("again"), *back;
-  g3_rundir d;
+  g3_rundir d = {NULL, NULL, NULL};
   ok(g3_rundir_make("again"));
   ok(g3_rundir_open(s, 0, &d));
   g3_rundir_close(&d);
@@ -177,7 +177,7 @@ static void config_reads_back(void **state) {
 static void the_log(void **state) {
   (void)state;
   g3_settings *s = settings("log");
-  g3_rundir d;
+  g3_rundir d = {NULL, NULL, NULL};
   ok(g3_rundir_make("log"));
   write_text("log/log.txt", "earlier\n");
   ok(g3_rundir_open(s, 0, &d));
@@ -185,6 +185,27 @@ static void the_log(void **state) {
   g3_rundir_close(&d);
   G3_INFO("a line after it");
   assert_string_equal(read_text("log/log.txt"), "earlier\na line of the log\n");
+  g3_settings_free(s);
+}
+
+/* One run a folder: a second is refused while the first lives, and the lock goes with it. */
+static void one_run_a_folder(void **state) {
+  (void)state;
+  g3_rundir first = {NULL, NULL, NULL}, second = {NULL, NULL, NULL};
+  ok(g3_rundir_make("taken"));
+  ok(g3_rundir_lock("taken", &first));
+  assert_int_equal(g3_rundir_lock("taken", &second), G3_EINVAL);
+  assert_message("another run is writing in taken");
+  assert_message("--out");
+  assert_null(second.lock);
+  g3_settings *s = settings("taken");
+  ok(g3_rundir_open(s, 0, &first)); /* keeps it */
+  assert_int_equal(g3_rundir_lock("taken", &second), G3_EINVAL);
+  ok(g3_rundir_clear("taken"));
+  assert_int_equal(g3_rundir_lock("taken", &second), G3_EINVAL);
+  g3_rundir_close(&first);
+  ok(g3_rundir_lock("taken", &second));
+  g3_rundir_close(&second);
   g3_settings_free(s);
 }
 
@@ -201,7 +222,7 @@ static void full_disk(void **state) {
 static void not_opened(void **state) {
   (void)state;
   g3_settings *s = settings("blocked");
-  g3_rundir d = {NULL, NULL};
+  g3_rundir d = {NULL, NULL, NULL};
   static const char *const names[] = {"config.yaml", "metrics.jsonl", "log.txt"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     char path[64];
@@ -226,6 +247,7 @@ int main(void) {
                                      cmocka_unit_test(a_line_a_step),
                                      cmocka_unit_test(config_reads_back),
                                      cmocka_unit_test(the_log),
+                                     cmocka_unit_test(one_run_a_folder),
                                      cmocka_unit_test(full_disk),
                                      cmocka_unit_test(not_opened)};
   return cmocka_run_group_tests(tests, enter_folder, leave_folder);
