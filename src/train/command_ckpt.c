@@ -257,7 +257,9 @@ static g3_status run_action(int i, int argc, char **argv, int64_t *bad) {
 
 static void print_help(void) {
   for (int i = 0; i < ACTIONS; i++)
-    printf("%s %s\n    %s\n", actions[i].command, actions[i].words, actions[i].about);
+    printf("%s%s %s\n    %s\n", actions[i].command,
+           actions[i].convert ? " --format hf --out FOLDER" : "", actions[i].words,
+           actions[i].about);
 }
 
 g3_exit g3_command_ckpt(int argc, char **argv) {

@@ -77,7 +77,7 @@ done
 want 1 "$GPT3D" ckpt diff a empty
 says 'error: there is no checkpoint in empty'
 want 2 "$GPT3D" ckpt
-says 'error: .*wants ls, verify or diff; found nothing'
+says 'error: .*wants ls, verify, diff, import or export; found nothing'
 want 2 "$GPT3D" ckpt verfy a
 says "error: .*unknown command 'verfy'; did you mean verify\?"
 want 2 "$GPT3D" ckpt diff a
