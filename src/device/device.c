@@ -45,6 +45,10 @@ static const struct {
     OP(xent_loss),
     OP(sum),
     OP(sum_squares),
+    OP(add),
+    OP(tree_sum),
+    OP(exact_sum),
+    OP(exact_value),
     OP(control),
     OP(adamw),
 };

@@ -11,15 +11,48 @@ typedef struct g3_stream g3_stream;
 typedef struct g3_event g3_event;
 typedef struct g3_device_ops g3_device_ops;
 
+/* Which dimension of a product is cut into blocks. */
+typedef enum { G3_CUT_NONE, G3_CUT_M, G3_CUT_N, G3_CUT_K } g3_gemm_cut;
+
 /* C = op(A) op(B) [+ C] [+ bias]. Shapes are those of op(A) [m, k], op(B) [k, n], C [m, n]; the
  * last dimension of each stored matrix is dense, rows may be strided. A and B share a dtype (f32 or
- * bf16); C is f32 or that dtype. Sums are in f32. */
+ * bf16); C is f32 or that dtype. Sums are in f32.
+ *
+ * With `cut`, the product is one of products of `block` along that dimension, which it divides.
+ * Each is computed by one thread, and a matrix that is cut along its stored rows is brought to
+ * dense rows first: the bits of a block depend on its own shape and numbers alone, neither on how
+ * many blocks there are nor on the number of threads (where a matrix is not cut along its rows, its
+ * stride counts as shape). Such a matrix may also be given cut, as [blocks, rows, block] dense. Cut
+ * along k, C is f32 [k / block, m, n]: the blocks' products, not summed. */
 typedef struct {
   bool trans_a; /* A is stored [k, m] */
   bool trans_b; /* B is stored [n, k] */
   bool accumulate; /* adds into C; then C must be f32 */
   g3_tensor bias; /* [n], dtype of A, or none; not with accumulate */
+  g3_gemm_cut cut;
+  int64_t block;
 } g3_gemm_spec;
+
+/* Rows and columns of a matrix as it is stored, given whole or cut into blocks of columns. */
+static inline int64_t g3_gemm_rows(g3_tensor t) {
+  return t.ndim == 3 ? t.dim[1] : t.dim[0];
+}
+static inline int64_t g3_gemm_columns(g3_tensor t) {
+  return t.ndim == 3 ? t.dim[0] * t.dim[2] : t.dim[1];
+}
+
+/* m, n and k of a product. */
+typedef struct {
+  int64_t m, n, k;
+} g3_gemm_shape;
+static inline g3_gemm_shape g3_gemm_shape_of(g3_tensor a, g3_tensor b, const g3_gemm_spec *spec) {
+  const int64_t rows = g3_gemm_rows(a), columns = g3_gemm_columns(a);
+  g3_gemm_shape s;
+  s.m = spec->trans_a ? columns : rows;
+  s.k = spec->trans_a ? rows : columns;
+  s.n = spec->trans_b ? g3_gemm_rows(b) : g3_gemm_columns(b);
+  return s;
+}
 
 typedef struct {
   float scale; /* of q.k before the softmax: 1/sqrt(head_dim) */
@@ -65,6 +98,7 @@ enum { G3_SUM_LOSS, G3_SUM_TOKENS, G3_SUM_STOP, G3_SUM_SQUARES /* first of one p
  */
 typedef struct {
   int64_t tokens, width, ffn, vocab, head_dim;
+  int64_t cut; /* the widest dimension that blocks of products cut; 0 = no product is cut */
   g3_dtype dtype;
 } g3_workload;
 
@@ -142,7 +176,9 @@ struct g3_device_ops {
    *   1. peak f32 [m] = largest valid logit                                         (then MAX)
    *   2. sums f32 [2, m]: sum of exp(logit - peak); the target's logit or 0         (then SUM)
    *   3. loss f32 [m] = log(sums[0]) + peak - sums[1]; dlogits [m, n] of f32 (may be logits itself)
-   * or bf16 = (softmax - onehot) * scale, 0 in padding. dlogits may be none (evaluation). */
+   * or bf16 = (softmax - onehot) * scale, 0 in padding. dlogits may be none (evaluation).
+   * Logits, and with them dlogits, may be cut into blocks of columns, [blocks, m, n] dense; sums
+   * are then [blocks, 2, m], one of each block, and step 3 takes their sum [2, m] as ever. */
   g3_status (*xent_peak)(g3_stream *, g3_tensor peak, g3_tensor logits, int64_t valid);
   g3_status (*xent_sums)(g3_stream *, g3_tensor sums, g3_tensor logits, g3_tensor peak,
                          g3_tensor targets, int64_t first, int64_t valid);
@@ -154,6 +190,17 @@ struct g3_device_ops {
    */
   g3_status (*sum)(g3_stream *, g3_tensor out, g3_tensor x);
   g3_status (*sum_squares)(g3_stream *, g3_tensor out, g3_tensor x);
+
+  /* Sums in one order whatever the layout. add: y += x, dense f32 of one count. tree_sum: out,
+   * dense f32 or bf16 (rounded once) of count n, = the sum of the parts f32 [k, n], k a power of
+   * two, along a binary tree of neighbours, ((0 + 1) + (2 + 3)) + ...; uses the parts up, and out
+   * may be the first of them. exact_sum: adds x, dense f32, or its squares, to a sum f64
+   * [G3_FIXED_SIZE] (util/fixed.h) without rounding. exact_value: out f64 [n] = sums [n,
+   * G3_FIXED_SIZE], each rounded once. */
+  g3_status (*add)(g3_stream *, g3_tensor y, g3_tensor x);
+  g3_status (*tree_sum)(g3_stream *, g3_tensor out, g3_tensor parts);
+  g3_status (*exact_sum)(g3_stream *, g3_tensor sum, g3_tensor x, bool squares);
+  g3_status (*exact_value)(g3_stream *, g3_tensor out, g3_tensor sums);
 
   /* The optimizer. control: u8 [sizeof(g3_control)]; sums: f64, entries as G3_SUM_*, squares added
    * in order. The gradient is clipped as PyTorch does it: factor min(1, max_norm / (norm + 1e-6));

@@ -13,7 +13,8 @@ enum { STREAMS = 8, EVENTS = 16 };
   X(copy), X(fill), X(cast), X(gemm), X(column_sum), X(layernorm), X(layernorm_bwd), X(gelu),      \
       X(gelu_bwd), X(attention), X(attention_bwd), X(embedding), X(embedding_bwd), X(position),    \
       X(position_bwd), X(bias_dropout_add), X(dropout_bwd), X(xent_peak), X(xent_sums),            \
-      X(xent_loss), X(sum), X(sum_squares), X(control), X(adamw)
+      X(xent_loss), X(sum), X(sum_squares), X(add), X(tree_sum), X(exact_sum), X(exact_value),     \
+      X(control), X(adamw)
 #define AS_ROW(op) ROW_##op
 enum { OPS(AS_ROW), ROW_transfer, OWN_ROWS };
 #undef AS_ROW
@@ -199,6 +200,12 @@ TIMED(xent_loss,
       bytes(loss) + bytes(dlogits) + bytes(logits) + bytes(peak) + bytes(sums) + bytes(targets))
 TIMED(sum, (g3_stream * s, g3_tensor out, g3_tensor x), (s, out, x), bytes(x))
 TIMED(sum_squares, (g3_stream * s, g3_tensor out, g3_tensor x), (s, out, x), bytes(x))
+TIMED(add, (g3_stream * s, g3_tensor y, g3_tensor x), (s, y, x), 3 * bytes(y))
+TIMED(tree_sum, (g3_stream * s, g3_tensor out, g3_tensor parts), (s, out, parts),
+      bytes(out) + bytes(parts))
+TIMED(exact_sum, (g3_stream * s, g3_tensor sum, g3_tensor x, bool squares), (s, sum, x, squares),
+      bytes(x))
+TIMED(exact_value, (g3_stream * s, g3_tensor out, g3_tensor sums), (s, out, sums), bytes(sums))
 TIMED(control, (g3_stream * s, g3_tensor control, g3_tensor sums, float max_norm),
       (s, control, sums, max_norm), bytes(control) + bytes(sums))
 TIMED(adamw,
@@ -211,7 +218,8 @@ TIMED(adamw,
 static bool same_shape(const g3_timed_product *a, const g3_timed_product *b) {
   return a->m == b->m && a->n == b->n && a->k == b->k && a->input == b->input &&
          a->output == b->output && a->trans_a == b->trans_a && a->trans_b == b->trans_b &&
-         a->accumulate == b->accumulate && a->bias == b->bias;
+         a->accumulate == b->accumulate && a->bias == b->bias && a->cut == b->cut &&
+         a->block == b->block;
 }
 
 /* The entry of this shape; NULL when the table is full of others. */
@@ -227,9 +235,12 @@ static g3_timed_product *product_of(g3_timed *t, const g3_timed_product *shape) 
 static g3_status timed_gemm(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
                             const g3_gemm_spec *spec) {
   g3_timed *t = timed_of(s);
-  const g3_timed_product shape = {.m = c.dim[0],
-                                  .n = c.dim[1],
-                                  .k = spec->trans_a ? a.dim[0] : a.dim[1],
+  const g3_gemm_shape whole = g3_gemm_shape_of(a, b, spec);
+  const g3_timed_product shape = {.m = whole.m,
+                                  .n = whole.n,
+                                  .k = whole.k,
+                                  .cut = spec->cut,
+                                  .block = spec->block,
                                   .input = a.dtype,
                                   .output = c.dtype,
                                   .trans_a = spec->trans_a,
@@ -241,7 +252,7 @@ static g3_status timed_gemm(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
   G3_TRY(g3_timed_drain(t, s));
   const double begin = g3_now();
   G3_TRY(t->inner->gemm(s, c, a, b, spec));
-  G3_TRY(stop(t, s, ROW_gemm, begin, 2.0 * count(c) * (double)shape.k));
+  G3_TRY(stop(t, s, ROW_gemm, begin, 2.0 * (double)shape.m * (double)shape.n * (double)shape.k));
   if (p) {
     p->calls++;
     p->seconds += t->row[ROW_gemm].seconds - before;

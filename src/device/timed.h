@@ -24,9 +24,12 @@ typedef struct {
   double seconds, work;
 } g3_timed_row;
 
-/* Time of the products of one shape: C [m, n] = op(A) [m, k] op(B) [k, n]. */
+/* Time of the products of one shape: C [m, n] = op(A) [m, k] op(B) [k, n], cut into blocks or not.
+ */
 typedef struct {
   int64_t m, n, k;
+  g3_gemm_cut cut;
+  int64_t block;
   g3_dtype input, output;
   bool trans_a, trans_b, accumulate, bias;
   int64_t calls;

@@ -12,12 +12,14 @@ typedef struct {
   g3_tensor a, b, c, bias;
 } operands;
 
-static g3_status take(g3_device *dev, g3_dtype dtype, int64_t rows, int64_t columns,
+/* Blocks of columns when block > 0. */
+static g3_status take(g3_device *dev, g3_dtype dtype, int64_t rows, int64_t columns, int64_t block,
                       g3_tensor *out) {
   void *p;
   const size_t bytes = (size_t)(rows * columns) * g3_dtype_bytes(dtype);
   G3_TRY(dev->ops->alloc(dev, bytes, &p));
-  *out = g3_tensor_2d(p, dtype, rows, columns);
+  *out = block > 0 ? g3_tensor_3d(p, dtype, columns / block, rows, block)
+                   : g3_tensor_2d(p, dtype, rows, columns);
   return G3_OK;
 }
 
@@ -30,13 +32,15 @@ static void release(g3_device *dev, operands *o) {
 /* Small numbers, so that sums stay finite however often they are added to. */
 static g3_status make(g3_stream *s, const g3_timed_product *p, operands *o) {
   g3_device *dev = s->dev;
-  G3_TRY(p->trans_a ? take(dev, p->input, p->k, p->m, &o->a)
-                    : take(dev, p->input, p->m, p->k, &o->a));
-  G3_TRY(p->trans_b ? take(dev, p->input, p->n, p->k, &o->b)
-                    : take(dev, p->input, p->k, p->n, &o->b));
-  G3_TRY(take(dev, p->output, p->m, p->n, &o->c));
+  const int64_t m = p->cut == G3_CUT_M ? p->block : 0, n = p->cut == G3_CUT_N ? p->block : 0,
+                k = p->cut == G3_CUT_K ? p->block : 0;
+  G3_TRY(p->trans_a ? take(dev, p->input, p->k, p->m, m, &o->a)
+                    : take(dev, p->input, p->m, p->k, k, &o->a));
+  G3_TRY(p->trans_b ? take(dev, p->input, p->n, p->k, k, &o->b)
+                    : take(dev, p->input, p->k, p->n, n, &o->b));
+  G3_TRY(take(dev, p->output, p->m, k ? p->k / k * p->n : p->n, k ? p->n : n, &o->c));
   if (p->bias) {
-    G3_TRY(take(dev, p->input, 1, p->n, &o->bias));
+    G3_TRY(take(dev, p->input, 1, p->n, 0, &o->bias));
     o->bias = g3_tensor_as_1d(o->bias);
   }
   G3_TRY(dev->ops->fill(s, o->a, 1e-3f));
@@ -58,8 +62,12 @@ static g3_status repeat(const g3_job *job, const g3_timed_product *p, const oper
                         double most, double *out) {
   g3_stream *s = job->compute;
   const g3_device_ops *ops = s->dev->ops;
-  const g3_gemm_spec spec = {
-      .trans_a = p->trans_a, .trans_b = p->trans_b, .accumulate = p->accumulate, .bias = o->bias};
+  const g3_gemm_spec spec = {.trans_a = p->trans_a,
+                             .trans_b = p->trans_b,
+                             .accumulate = p->accumulate,
+                             .bias = o->bias,
+                             .cut = p->cut,
+                             .block = p->block};
   const double first = seconds(job);
   double best = 0, now = first;
   for (int times = 0; times < FEWEST || now - first < most; times++) {

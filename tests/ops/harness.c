@@ -20,7 +20,13 @@ int ops_setup(void **state) {
   static const int threads[OPS_STREAMS] = {1, 3};
   ops_bench *b = calloc(1, sizeof *b);
   if (!b) return -1;
-  const g3_workload w = {64, 64, 256, 256, 16, G3_BF16};
+  const g3_workload w = {.tokens = 64,
+                         .width = 64,
+                         .ffn = 256,
+                         .vocab = 256,
+                         .head_dim = 16,
+                         .cut = 4096,
+                         .dtype = G3_BF16};
   for (int i = 0; i < OPS_STREAMS; i++) {
     if (g3_device_open("cpu", threads[i], &b->dev[i]) != G3_OK) return -1;
     const size_t bytes = b->dev[i]->ops->workspace(&w);

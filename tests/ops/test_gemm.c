@@ -42,8 +42,10 @@ static void run_case(ops_bench *bench, test_case t) {
   ops_random(&a, 1, 0.1, 1);
   ops_random(&b, 2, -0.1, 1);
   ops_random(&bias, 3, 0, 1);
-  const g3_gemm_spec spec = {t.trans_a, t.trans_b, t.accumulate,
-                             t.bias ? bias.t : g3_tensor_none()};
+  const g3_gemm_spec spec = {.trans_a = t.trans_a,
+                             .trans_b = t.trans_b,
+                             .accumulate = t.accumulate,
+                             .bias = t.bias ? bias.t : g3_tensor_none()};
   ops_buf c = ops_make(t.out, s.m, s.n, t.gap);
   if (t.accumulate)
     ops_random(&c, 4, 0, 1);

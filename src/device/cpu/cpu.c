@@ -36,6 +36,10 @@ const g3_device_ops g3_cpu_ops = {
     .xent_loss = g3_cpu_xent_loss,
     .sum = g3_cpu_sum,
     .sum_squares = g3_cpu_sum_squares,
+    .add = g3_cpu_add,
+    .tree_sum = g3_cpu_tree_sum,
+    .exact_sum = g3_cpu_exact_sum,
+    .exact_value = g3_cpu_exact_value,
     .control = g3_cpu_control,
     .adamw = g3_cpu_adamw,
 };

@@ -25,9 +25,23 @@ g3_status g3_cpu_wait(g3_stream *s, g3_event *e);
 size_t g3_cpu_workspace(const g3_workload *w);
 g3_status g3_cpu_gemm(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
                       const g3_gemm_spec *spec);
+/* gemm.c: the product as one, `alone` on one thread's primitives. blocks.c: with spec->cut. */
+g3_status g3_cpu_gemm_whole(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
+                            const g3_gemm_spec *spec, bool alone);
+g3_status g3_cpu_gemm_blocks(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
+                             const g3_gemm_spec *spec);
+/* blocks.c: bytes of workspace beyond those of gemm.c. */
+size_t g3_cpu_blocks_workspace(const g3_workload *w);
+enum { G3_CPU_WIDEN_BYTES = 3 * 512 * (512 + 16) * 4 }; /* of gemm.c's, where it has any */
 g3_status g3_cpu_column_sum(g3_stream *s, g3_tensor sum, g3_tensor x);
 g3_status g3_cpu_sum(g3_stream *s, g3_tensor out, g3_tensor x);
 g3_status g3_cpu_sum_squares(g3_stream *s, g3_tensor out, g3_tensor x);
+
+/* exact.c */
+g3_status g3_cpu_add(g3_stream *s, g3_tensor y, g3_tensor x);
+g3_status g3_cpu_tree_sum(g3_stream *s, g3_tensor out, g3_tensor parts);
+g3_status g3_cpu_exact_sum(g3_stream *s, g3_tensor sum, g3_tensor x, bool squares);
+g3_status g3_cpu_exact_value(g3_stream *s, g3_tensor out, g3_tensor sums);
 
 /* layernorm.c, pointwise.c */
 g3_status g3_cpu_layernorm(g3_stream *s, g3_tensor y, g3_tensor mean, g3_tensor rstd, g3_tensor x,

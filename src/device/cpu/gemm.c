@@ -10,8 +10,10 @@
  * a power of two, so that a column does not fall into few sets of the cache. */
 enum { EDGE = 512, PITCH = EDGE + 16, TILE = EDGE * PITCH };
 
+_Static_assert(3 * TILE * sizeof(float) == G3_CPU_WIDEN_BYTES, "three tiles are the workspace");
+
 size_t g3_cpu_workspace(const g3_workload *w) {
-  return w->dtype == G3_BF16 ? 3 * TILE * sizeof(float) : 0;
+  return (w->dtype == G3_BF16 ? G3_CPU_WIDEN_BYTES : 0) + g3_cpu_blocks_workspace(w);
 }
 
 static bool is_matrix(g3_tensor t, int64_t rows, int64_t cols) {
@@ -46,7 +48,7 @@ static void check(g3_tensor c, g3_tensor a, g3_tensor b, const g3_gemm_spec *spe
 
 /* One product with everything in f32, or in bf16 where the processor can. */
 static g3_status multiply(g3_products *table, g3_tensor c, g3_tensor a, g3_tensor b,
-                          const g3_gemm_spec *spec, bool *refused) {
+                          const g3_gemm_spec *spec, bool alone, bool *refused) {
   const g3_product_key key = {
       .m = c.dim[0],
       .n = c.dim[1],
@@ -54,6 +56,7 @@ static g3_status multiply(g3_products *table, g3_tensor c, g3_tensor a, g3_tenso
       .lda = leading(a),
       .ldb = leading(b),
       .ldc = leading(c),
+      .alone = alone,
       .trans_a = spec->trans_a,
       .trans_b = spec->trans_b,
       .accumulate = spec->accumulate,
@@ -66,7 +69,10 @@ static g3_status multiply(g3_products *table, g3_tensor c, g3_tensor a, g3_tenso
   g3_product *p;
   G3_TRY(g3_products_get(table, &key, &p));
   *refused = p->primitive == NULL;
-  return *refused ? G3_OK : g3_product_run(table, p, c.data, a.data, b.data, spec->bias.data);
+  if (*refused) return G3_OK;
+  if (alone)
+    return g3_product_run_alone(table, 0, &key, p, c.data, a.data, b.data, spec->bias.data);
+  return g3_product_run(table, p, c.data, a.data, b.data, spec->bias.data);
 }
 
 static g3_tensor tile_at(float *p, int64_t rows, int64_t cols) {
@@ -100,7 +106,7 @@ static int64_t edge(int64_t total, int64_t at) {
 
 /* One tile of C [rows, cols] at (i, j): the sum over tiles of k. */
 static g3_status multiply_tile(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
-                               const g3_gemm_spec *spec, int64_t i, int64_t j) {
+                               const g3_gemm_spec *spec, bool alone, int64_t i, int64_t j) {
   float *wide_a = s->workspace.data, *wide_b = wide_a + TILE, *wide_c = wide_b + TILE;
   float wide_bias[EDGE];
   const int64_t k = spec->trans_a ? a.dim[0] : a.dim[1];
@@ -122,7 +128,7 @@ static g3_status multiply_tile(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor
     widen_tile(s, ta, a, spec->trans_a ? l : i, spec->trans_a ? i : l);
     widen_tile(s, tb, b, spec->trans_b ? j : l, spec->trans_b ? l : j);
     bool refused;
-    G3_TRY(multiply(s->dev->impl, sum, ta, tb, &part, &refused));
+    G3_TRY(multiply(s->dev->impl, sum, ta, tb, &part, alone, &refused));
     part.accumulate = true;
     part.bias = g3_tensor_none();
   }
@@ -131,7 +137,7 @@ static g3_status multiply_tile(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor
 }
 
 static g3_status multiply_widened(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
-                                  const g3_gemm_spec *spec) {
+                                  const g3_gemm_spec *spec, bool alone) {
   const size_t have = s->workspace.data ? g3_tensor_bytes(s->workspace) : 0;
   G3_CHECK(have >= 3 * TILE * sizeof(float),
            "gemm: this processor multiplies bf16 in a workspace of %zu bytes, and the stream has "
@@ -139,16 +145,22 @@ static g3_status multiply_widened(g3_stream *s, g3_tensor c, g3_tensor a, g3_ten
            3 * TILE * sizeof(float), have);
   for (int64_t i = 0; i < c.dim[0]; i += EDGE)
     for (int64_t j = 0; j < c.dim[1]; j += EDGE)
-      G3_TRY(multiply_tile(s, c, a, b, spec, i, j));
+      G3_TRY(multiply_tile(s, c, a, b, spec, alone, i, j));
   return G3_OK;
+}
+
+g3_status g3_cpu_gemm_whole(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
+                            const g3_gemm_spec *spec, bool alone) {
+  check(c, a, b, spec);
+  if (c.dim[0] == 0 || c.dim[1] == 0) return G3_OK;
+  bool refused;
+  G3_TRY(multiply(s->dev->impl, c, a, b, spec, alone, &refused));
+  return refused ? multiply_widened(s, c, a, b, spec, alone) : G3_OK;
 }
 
 g3_status g3_cpu_gemm(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b,
                       const g3_gemm_spec *spec) {
   G3_TRY(g3_stream_drain(s));
-  check(c, a, b, spec);
-  if (c.dim[0] == 0 || c.dim[1] == 0) return G3_OK;
-  bool refused;
-  G3_TRY(multiply(s->dev->impl, c, a, b, spec, &refused));
-  return refused ? multiply_widened(s, c, a, b, spec) : G3_OK;
+  return spec->cut == G3_CUT_NONE ? g3_cpu_gemm_whole(s, c, a, b, spec, false)
+                                  : g3_cpu_gemm_blocks(s, c, a, b, spec);
 }

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CAPACITY = 256 }; /* a power of two */
+enum { FIRST_CAPACITY = 256 /* a power of two */, PAGE = 4096 };
 
 struct g3_products {
   int threads;
   dnnl_engine_t engine;
   dnnl_stream_t stream;
+  char *scratch; /* [threads][scratch_bytes]: what products for one thread work in. The library's
+                    own would belong to the thread that made the product */
+  size_t scratch_bytes;
   g3_product *slots; /* open addressing; key.m == 0 marks a free one */
   int64_t capacity, used;
 };
@@ -29,6 +32,7 @@ static dnnl_data_type_t type_of(int32_t dtype) {
 /* Version 3 made memory descriptors opaque and dropped the operation's own descriptor. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t desc;
+typedef const_dnnl_memory_desc_t borrowed_desc; /* of a memory object */
 static const_dnnl_memory_desc_t desc_of(const desc *d) {
   return *d;
 }
@@ -50,6 +54,7 @@ static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engin
 }
 #else
 typedef dnnl_memory_desc_t desc;
+typedef const dnnl_memory_desc_t *borrowed_desc; /* of a memory object */
 static const dnnl_memory_desc_t *desc_of(const desc *d) {
   return d;
 }
@@ -107,6 +112,10 @@ static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *out, dnnl_engine_t engin
 }
 #endif
 
+static int threads_of(const g3_products *t, const g3_product_key *key) {
+  return key->alone ? 1 : t->threads;
+}
+
 /* oneDNN's parallel loops take their number of threads from OpenMP's setting for this thread. */
 static void use_threads(int threads) {
   if (omp_get_max_threads() != threads) omp_set_num_threads(threads);
@@ -131,8 +140,8 @@ g3_status g3_products_create(int threads, g3_products **out) {
 }
 
 static void product_free(g3_product *p) {
-  void *memories[] = {p->a, p->b, p->c, p->bias};
-  for (int i = 0; i < 4; i++)
+  void *memories[] = {p->a, p->b, p->c, p->bias, p->scratch};
+  for (int i = 0; i < 5; i++)
     if (memories[i]) (void)dnnl_memory_destroy(memories[i]);
   if (p->primitive) (void)dnnl_primitive_destroy(p->primitive);
 }
@@ -142,6 +151,7 @@ void g3_products_destroy(g3_products *t) {
   for (int64_t i = 0; t->slots && i < t->capacity; i++)
     product_free(&t->slots[i]);
   free(t->slots);
+  free(t->scratch);
   if (t->stream) (void)dnnl_stream_destroy(t->stream);
   if (t->engine) (void)dnnl_engine_destroy(t->engine);
   free(t);
@@ -149,7 +159,7 @@ void g3_products_destroy(g3_products *t) {
 
 static uint64_t hash(const g3_product_key *key) {
   uint64_t words[sizeof *key / 8], h = 0x9E3779B97F4A7C15u;
-  _Static_assert(sizeof *key == 9 * 8, "the key has padding");
+  _Static_assert(sizeof *key == 10 * 8, "the key has padding");
   memcpy(words, key, sizeof words);
   for (size_t i = 0; i < sizeof words / 8; i++) {
     h = (h ^ words[i]) * 0xD6E8FEB86659FD93u;
@@ -185,16 +195,35 @@ static dnnl_status_t operand(desc *d, int64_t rows, int64_t cols, bool trans, in
   return desc_make(d, dims, dtype, strides);
 }
 
-/* Compiles the primitive. `*out` stays NULL where the library refuses the types on this processor,
- * or only has its slow reference code for bf16. */
+/* Room for the largest scratch of any product, for each thread. */
+static dnnl_status_t make_scratch(g3_products *t, const_dnnl_primitive_desc_t pd,
+                                  dnnl_memory_t *out) {
+  const borrowed_desc d = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+  const size_t bytes = d ? (dnnl_memory_desc_get_size(d) + PAGE - 1) / PAGE * PAGE : 0;
+  if (bytes == 0) return dnnl_success;
+  if (bytes > t->scratch_bytes) {
+    void *wider = aligned_alloc(PAGE, bytes * (size_t)t->threads);
+    if (!wider) return dnnl_out_of_memory;
+    free(t->scratch);
+    t->scratch = wider;
+    t->scratch_bytes = bytes;
+  }
+  return dnnl_memory_create(out, d, t->engine, DNNL_MEMORY_NONE);
+}
+
+/* Compiles the primitive. `out->primitive` stays NULL where the library refuses the types on this
+ * processor, or only has its slow reference code for bf16. */
 static g3_status make_primitive(g3_products *t, const g3_product_key *k, const desc *a,
-                                const desc *b, const desc *bias, const desc *c, void **out) {
+                                const desc *b, const desc *bias, const desc *c, g3_product *out) {
   dnnl_primitive_attr_t attr = NULL;
   dnnl_post_ops_t ops = NULL;
   dnnl_primitive_desc_t pd = NULL;
   dnnl_primitive_t primitive = NULL;
+  dnnl_memory_t scratch = NULL;
   const char *name = "";
   dnnl_status_t s = dnnl_primitive_attr_create(&attr);
+  if (s == dnnl_success && k->alone)
+    s = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
   if (s == dnnl_success && k->accumulate) {
     s = dnnl_post_ops_create(&ops);
     if (s == dnnl_success) s = append_sum(ops);
@@ -204,6 +233,7 @@ static g3_status make_primitive(g3_products *t, const g3_product_key *k, const d
   if (s == dnnl_success) s = dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
   const bool slow = k->input == G3_BF16 && strncmp(name, "ref", 3) == 0;
   if (s == dnnl_success && !slow) s = dnnl_primitive_create(&primitive, pd);
+  if (s == dnnl_success && !slow && k->alone) s = make_scratch(t, pd, &scratch);
   if (pd) (void)dnnl_primitive_desc_destroy(pd);
   if (ops) (void)dnnl_post_ops_destroy(ops);
   if (attr) (void)dnnl_primitive_attr_destroy(attr);
@@ -212,7 +242,8 @@ static g3_status make_primitive(g3_products *t, const g3_product_key *k, const d
     return G3_FAIL(G3_EBACKEND, "oneDNN refused the product of %lld x %lld x %lld (%s): %d",
                    (long long)k->m, (long long)k->n, (long long)k->k,
                    g3_dtype_name((g3_dtype)k->input), (int)s);
-  *out = primitive;
+  out->primitive = primitive;
+  out->scratch = scratch;
   return G3_OK;
 }
 
@@ -232,7 +263,7 @@ static g3_status make_product(g3_products *t, const g3_product_key *k, g3_produc
   if (s == dnnl_success && ++made) s = operand(&d[2], k->m, k->n, false, k->ldc, k->output);
   if (s == dnnl_success && ++made) s = operand(&d[3], 1, k->n, false, k->n, k->input);
   if (s == dnnl_success && ++made)
-    st = make_primitive(t, k, &d[0], &d[1], &d[3], &d[2], &p->primitive);
+    st = make_primitive(t, k, &d[0], &d[1], &d[3], &d[2], p);
   else
     st = G3_FAIL(G3_EBACKEND, "oneDNN refused a matrix's shape: it returned %d", (int)s);
   void **memories[] = {&p->a, &p->b, &p->c, &p->bias};
@@ -247,7 +278,7 @@ g3_status g3_products_get(g3_products *t, const g3_product_key *key, g3_product 
   G3_CHECK(key->m > 0 && key->n > 0 && key->k > 0, "an empty product");
   g3_product *slot = find(t->slots, t->capacity, key);
   if (slot->key.m == 0) {
-    use_threads(t->threads);
+    use_threads(threads_of(t, key));
     g3_product fresh = {.key = *key};
     const g3_status st = make_product(t, key, &fresh);
     if (st != G3_OK) {
@@ -271,7 +302,7 @@ static dnnl_status_t point(void *memory, const void *data) {
 
 g3_status g3_product_run(g3_products *t, g3_product *p, void *c, const void *a, const void *b,
                          const void *bias) {
-  use_threads(t->threads);
+  use_threads(threads_of(t, &p->key));
   TRY_DNNL(point(p->a, a));
   TRY_DNNL(point(p->b, b));
   TRY_DNNL(point(p->c, c));
@@ -283,6 +314,47 @@ g3_status g3_product_run(g3_products *t, g3_product *p, void *c, const void *a, 
   TRY_DNNL(dnnl_primitive_execute(p->primitive, t->stream, p->bias ? 4 : 3, args));
   TRY_DNNL(dnnl_stream_wait(t->stream));
   return G3_OK;
+}
+
+/* A memory object with the shape of another, which several threads share. */
+static dnnl_status_t view_of(dnnl_memory_t *out, void *of, dnnl_engine_t engine, const void *data) {
+  borrowed_desc d;
+  const dnnl_status_t s = dnnl_memory_get_memory_desc(of, &d);
+  return s == dnnl_success ? dnnl_memory_create(out, d, engine, (void *)(uintptr_t)data) : s;
+}
+
+g3_status g3_product_run_alone(g3_products *t, int thread, const g3_product_key *key,
+                               const g3_product *p, void *c, const void *a, const void *b,
+                               const void *bias) {
+  enum { MOST = 5 };
+  if (!p) return g3_product_plain(t, key, c, a, b);
+  use_threads(1);
+  const struct {
+    int name;
+    void *shape;
+    const void *data;
+  } operands[MOST] = {
+      {DNNL_ARG_SRC, p->a, a},
+      {DNNL_ARG_WEIGHTS, p->b, b},
+      {DNNL_ARG_DST, p->c, c},
+      {DNNL_ARG_BIAS, p->bias, bias},
+      {DNNL_ARG_SCRATCHPAD, p->scratch, t->scratch + (size_t)thread * t->scratch_bytes}};
+  dnnl_exec_arg_t args[MOST];
+  dnnl_status_t s = dnnl_success;
+  int n = 0;
+  for (int i = 0; i < MOST && s == dnnl_success; i++) {
+    if (!operands[i].shape) continue;
+    args[n].arg = operands[i].name;
+    s = view_of(&args[n].memory, operands[i].shape, t->engine, operands[i].data);
+    if (s == dnnl_success) n++;
+  }
+  if (s == dnnl_success) s = dnnl_primitive_execute(p->primitive, t->stream, n, args);
+  if (s == dnnl_success) s = dnnl_stream_wait(t->stream);
+  for (int i = 0; i < n; i++)
+    (void)dnnl_memory_destroy(args[i].memory);
+  return s == dnnl_success
+             ? G3_OK
+             : G3_FAIL(G3_EBACKEND, "oneDNN: a block of a product returned %d", (int)s);
 }
 
 void g3_products_version(char *out, size_t size) {
@@ -302,7 +374,7 @@ bool g3_product_is_plain(const g3_product_key *key) {
 
 g3_status g3_product_plain(g3_products *t, const g3_product_key *key, float *c, const float *a,
                            const float *b) {
-  use_threads(t->threads);
+  use_threads(threads_of(t, key));
   TRY_DNNL(dnnl_sgemm(key->trans_a ? 'T' : 'N', key->trans_b ? 'T' : 'N', key->m, key->n, key->k,
                       1.0f, a, key->lda, b, key->ldb, key->accumulate ? 1.0f : 0.0f, c, key->ldc));
   return G3_OK;

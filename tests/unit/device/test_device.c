@@ -90,15 +90,19 @@ static void test_alloc_too_much(void **state) {
 /* A plan made anywhere must hold everywhere: nothing but the workload may count. */
 static void test_workspace_is_pure(void **state) {
   (void)state;
-  const g3_workload f32 = {2048, 768, 3072, 50257, 64, G3_F32};
+  const g3_workload f32 = {
+      .tokens = 2048, .width = 768, .ffn = 3072, .vocab = 50257, .head_dim = 64, .dtype = G3_F32};
   g3_workload bf16 = f32;
   bf16.dtype = G3_BF16;
   assert_int_equal(g3_cpu_ops.workspace(&f32), 0);
   const size_t plain = g3_cpu_ops.workspace(&bf16);
   assert_int_equal(plain, 3 * 512 * 528 * 4);
+  bf16.cut = 3072; /* blocks of [tokens, cut] and [width, cut] in f32, and 64 KiB for their edges */
+  const size_t cut = g3_cpu_ops.workspace(&bf16);
+  assert_int_equal(cut, plain + (size_t)(2048 + 768) * 3072 * 4 + 65536);
   g3_device *dev;
   assert_int_equal(g3_device_open("cpu", 5, &dev), G3_OK);
-  assert_int_equal(dev->ops->workspace(&bf16), plain);
+  assert_int_equal(dev->ops->workspace(&bf16), cut);
   g3_device_close(dev);
 }
 
