@@ -8,13 +8,19 @@ Two groups, /tied and /untied (embeddings), each with
     grads/NAME  gradients of the first batch's mean loss, not clipped
     losses      f64 [steps], before each update
     norms       f64 [steps], of the gradients before clipping
-    final/NAME  weights after all steps of AdamW, clipped to a norm of 1, warm-up throughout
+    final/NAME  weights after all steps of AdamW: warm-up, then a cosine; clipped at every step;
+                weight decay for matrices alone
 and the shape and the optimizer's numbers as attributes.
+
+All of it is float32. The attribute bf16 of each of these (but init, tokens and norms) is how far
+from it PyTorch's own bf16 run comes, |difference| / |f32|: weights, activations and gradients in
+bf16, the loss, clipping, master weights and moments in f32; of the weights, the master's distance.
 
 Everything is random, biases and layer norms too, so that no term is hidden behind a zero or a one.
 Tests read the file; only making it anew needs PyTorch:
     python3 -m venv VENV && VENV/bin/pip install torch h5py && VENV/bin/python tools/torch_fixture.py
 """
+import math
 import pathlib
 
 import h5py
@@ -24,8 +30,8 @@ from torch.nn import functional as F
 
 SHAPE = {"layers": 2, "heads": 4, "width": 32, "ffn": 128, "seq": 16, "vocab": 61, "batch": 4}
 # The key bias has no gradient but rounding; eps well above that (1e-9) keeps Adam from magnifying it.
-ADAMW = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.95, "eps": 1e-6, "weight_decay": 0.1, "clip": 1.0,
-         "warmup": 10, "steps": 10}
+ADAMW = {"lr": 1e-3, "min_lr": 1e-4, "beta1": 0.9, "beta2": 0.95, "eps": 1e-6, "weight_decay": 0.1,
+         "clip": 1.0, "warmup": 10, "steps": 20}
 OUTPUT = pathlib.Path(__file__).resolve().parent.parent / "tests/golden/gpt2_tiny.h5"
 
 
@@ -53,7 +59,7 @@ def initial(tied, generator):
     for name, shape in shapes(tied).items():
         value = 0.2 * torch.randn(shape, generator=generator)
         centre = 1.0 if ".ln" in name and name.endswith("weight") else 0.0
-        params[name] = (value + centre).requires_grad_()
+        params[name] = value + centre
     return params
 
 
@@ -88,38 +94,67 @@ def decays(name):
     return name.endswith("weight") and ".ln" not in name
 
 
-def write_all(group, values):
-    for name, value in values.items():
-        group[name] = value.detach().numpy()
+def rate(step):
+    """Learning rate of step 1, 2, ...: linear up to the peak, then a cosine to the least."""
+    if step <= ADAMW["warmup"]:
+        return ADAMW["lr"] * step / ADAMW["warmup"]
+    x = (step - ADAMW["warmup"]) / (ADAMW["steps"] - ADAMW["warmup"])
+    return ADAMW["min_lr"] + (ADAMW["lr"] - ADAMW["min_lr"]) * (1 + math.cos(math.pi * x)) / 2
+
+
+def train(start, tokens, dtype):
+    """All steps from the weights `start` (f32). Weights and activations are of dtype; f32 masters of
+    them are what AdamW updates (in f32 they are the weights)."""
+    masters = {name: value.clone() for name, value in start.items()}
+    optimizer = torch.optim.AdamW(
+        [{"params": [p for n, p in masters.items() if decays(n) == decay],
+          "weight_decay": ADAMW["weight_decay"] if decay else 0.0} for decay in (True, False)],
+        betas=(ADAMW["beta1"], ADAMW["beta2"]), eps=ADAMW["eps"], foreach=False)
+    seen = {"losses": [], "norms": []}
+    for step, batch in enumerate(tokens, start=1):
+        params = {name: value.to(dtype).detach().requires_grad_() for name, value in masters.items()}
+        logits = forward(params, batch[:, :-1]).float()
+        loss = F.cross_entropy(logits.reshape(-1, SHAPE["vocab"]), batch[:, 1:].reshape(-1))
+        loss.backward()
+        for name, value in masters.items():
+            value.grad = params[name].grad.float()
+        if step == 1:
+            seen["logits"] = logits.detach()
+            seen["grads"] = {name: value.grad.clone() for name, value in masters.items()}
+        norm = torch.nn.utils.clip_grad_norm_(masters.values(), ADAMW["clip"]).item()
+        assert norm > ADAMW["clip"], "a step that is not clipped"
+        seen["norms"].append(norm)
+        seen["losses"].append(loss.item())
+        for rates in optimizer.param_groups:
+            rates["lr"] = rate(step)
+        optimizer.step()
+    return {**seen, "final": masters}
+
+
+def write(group, name, value, other):
+    """The f32 run's value, with the distance of the other run's."""
+    value, other = torch.as_tensor(value).double(), torch.as_tensor(other).double()
+    single = name not in ("losses", "norms")
+    group[name] = value.numpy().astype(numpy.float32) if single else value.numpy()
+    group[name].attrs["bf16"] = ((other - value).norm() / value.norm()).item()
 
 
 def record(group, tied):
     generator = torch.Generator().manual_seed(20 + tied)
-    params = initial(tied, generator)
-    write_all(group.create_group("init"), params)
-    optimizer = torch.optim.AdamW(
-        [{"params": [p for n, p in params.items() if decays(n) == decay],
-          "weight_decay": ADAMW["weight_decay"] if decay else 0.0} for decay in (True, False)],
-        betas=(ADAMW["beta1"], ADAMW["beta2"]), eps=ADAMW["eps"], foreach=False)
+    start = initial(tied, generator)
     tokens = torch.randint(SHAPE["vocab"], (ADAMW["steps"], SHAPE["batch"], SHAPE["seq"] + 1),
                            generator=generator)
-    losses, norms = [], []
-    for step, batch in enumerate(tokens, start=1):
-        logits = forward(params, batch[:, :-1])
-        loss = F.cross_entropy(logits.reshape(-1, SHAPE["vocab"]), batch[:, 1:].reshape(-1))
-        optimizer.zero_grad()
-        loss.backward()
-        if step == 1:
-            group["logits"] = logits.detach().numpy()
-            write_all(group.create_group("grads"), {n: p.grad for n, p in params.items()})
-        norms.append(torch.nn.utils.clip_grad_norm_(params.values(), ADAMW["clip"]).item())
-        losses.append(loss.item())
-        for rates in optimizer.param_groups:
-            rates["lr"] = ADAMW["lr"] * step / ADAMW["warmup"]
-        optimizer.step()
-    write_all(group.create_group("final"), params)
     group["tokens"] = tokens.numpy().astype(numpy.int32)
-    group["losses"], group["norms"] = losses, norms
+    exact, half = (train(start, tokens, dtype) for dtype in (torch.float32, torch.bfloat16))
+    for name in ("logits", "losses", "norms"):
+        write(group, name, exact[name], half[name])
+    for part in ("grads", "final"):
+        inner = group.create_group(part)
+        for name in start:
+            write(inner, name, exact[part][name], half[part][name])
+    inner = group.create_group("init")
+    for name, value in start.items():
+        inner[name] = value.numpy()
 
 
 def main():
@@ -131,6 +166,8 @@ def main():
             record(file.create_group(name), name == "tied")
             print(name, "losses", *(f"{x:.4f}" for x in file[name]["losses"]), "norms",
                   *(f"{x:.2f}" for x in file[name]["norms"]))
+            print("bf16", *(f"{n} {file[name][n].attrs['bf16']:.1e}"
+                            for n in ("logits", "losses", "norms")))
     print(OUTPUT, OUTPUT.stat().st_size, "bytes")
 
 
