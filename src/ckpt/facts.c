@@ -1,4 +1,5 @@
 #include "ckpt/facts.h"
+#include <cjson/cJSON.h>
 #include <hdf5.h>
 #include <stdio.h>
 #include <xxhash.h>
@@ -20,4 +21,5 @@ void g3_ckpt_facts(g3_facts *f) {
   const unsigned v = XXH_versionNumber();
   hdf5(f);
   g3_fact(f, G3_FACT_OK, "xxHash", "%u.%u.%u", v / 10000, v / 100 % 100, v % 100);
+  g3_fact(f, G3_FACT_OK, "cJSON", "%s", cJSON_Version());
 }

@@ -6,7 +6,7 @@
 want 0 "$GPT3D" doctor
 ! grep -Evq '^(ok|warn) |^[0-9]+ facts fine' said || fail "a line that is no fact"
 for fact in gpt3d processor kernels oneDNN GPU cores binding memory stack 'locked memory' \
-  'open files' 'core file' MPI ranks mpirun HDF5 xxHash libyaml disk 'file locks' data; do
+  'open files' 'core file' MPI ranks mpirun HDF5 xxHash cJSON libyaml disk 'file locks' data; do
   once "^(ok|warn) +$fact "
 done
 once "^ok +cores +$(nproc) of "
