@@ -68,6 +68,25 @@ same_metrics straight-on killed
 same_checkpoints straight-on killed $((step + 4))
 echo "killed: went on from step $step"
 
+# Killed again and again while it saves: what is there is whole, and it goes on from there.
+for try in 1 2 3; do
+  at=$(last_step often)
+  start often 4 "${flags[@]}" --save-interval 1 --keep 2
+  wait_for_step often $((at + 3))
+  ranks_of_job 4
+  sleep "0.0$((3 * try))"
+  kill -KILL "${ranks[$try]}"
+  ended often "137 1 9"
+  "$GPT3D" ckpt verify often > "$said" 2>&1 || fail "often has a damaged checkpoint"
+done
+for step in $(checkpoints often); do :; done
+run often 4 "${flags[@]}" --steps $((step + 2)) --save-interval 1 --keep 2
+steps_once often $((step + 2))
+[ "$(checkpoints often)" = "$((step + 1)) $((step + 2))" ] || fail "often kept $(checkpoints often)"
+left=$(find often/checkpoints -mindepth 1 -name "*.tmp*")
+[ -z "$left" ] || fail "often left $left"
+echo "often: killed three times while it saved, went on from step $step"
+
 # The second signal quits at once, without saving.
 begin impatient
 kill -STOP "${ranks[0]}" # holds back the step's sum, so that both come within one step
