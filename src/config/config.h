@@ -139,8 +139,9 @@ typedef struct {
  * command line (argv[0 .. argc - 1], without program and subcommand) in order, a later one wins.
  * Everything is checked as far as one value goes (type, range, unknown key with the nearest one
  * suggested); relations between values are g3_config_check's. model.ffn, run.name and run.out are
- * resolved. With --help or --version the file is not read. G3_EINVAL with file, line and key;
- * G3_EIO when the file of --config cannot be read. Freed by g3_settings_free. */
+ * resolved, and optim.min_lr comes down to an optim.lr from a stronger source. With --help or
+ * --version the file is not read. G3_EINVAL with file, line and key; G3_EIO when the file of
+ * --config cannot be read. Freed by g3_settings_free. */
 G3_MUST_USE g3_status g3_settings_load(int argc, char *const *argv, g3_settings **out);
 void g3_settings_free(g3_settings *s); /* NULL is fine */
 

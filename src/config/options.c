@@ -134,7 +134,7 @@ const g3_option g3_options[] = {
     {"", "--debug", NULL, G3_OPT_BOOL, G3_AT(command.debug), "false", 0, 0, NULL,
      "say more; errors come with the source lines they passed"},
     {"", "--debug-nan", NULL, G3_OPT_TEXT, G3_AT(command.debug_nan), "", 0, 0, NULL,
-     "train: put a NaN at STEP:STAGE:MICRO:TENSOR, to see what a run says of it"},
+     "train: put a NaN at STEP:STAGE:MICRO:TENSOR, to see what the run does"},
     {"", "--version", NULL, G3_OPT_BOOL, G3_AT(command.version), "false", 0, 0, NULL,
      "print the version, and stop"},
     {"", "--help", "-h", G3_OPT_BOOL, G3_AT(command.help), "false", 0, 0, NULL,

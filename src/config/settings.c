@@ -60,9 +60,13 @@ static void name_from_file(const char *path, g3_text out) {
   if (dot && dot != out && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) *dot = '\0';
 }
 
+static g3_origin *origin_of(const g3_settings *s, size_t offset) {
+  return &s->origin[g3_option_at(offset) - g3_options];
+}
+
 /* Says that a value was made from others; how strong its source was stays. */
 static void derived(g3_settings *s, size_t offset, const char *from) {
-  g3_origin *origin = &s->origin[g3_option_at(offset) - g3_options];
+  g3_origin *origin = origin_of(s, offset);
   *origin = g3_origin_make(origin->kind, "%s", from);
 }
 
@@ -73,6 +77,12 @@ static g3_status resolve(g3_settings *s) {
   if (c->model.ffn == 0) {
     c->model.ffn = 4 * c->model.width;
     derived(s, G3_AT(model.ffn), "4 x model.width");
+  }
+  /* a rate given alone, such as --lr 0, brings its lower limit down with it */
+  if (c->optim.min_lr > c->optim.lr &&
+      origin_of(s, G3_AT(optim.lr))->kind > origin_of(s, G3_AT(optim.min_lr))->kind) {
+    c->optim.min_lr = c->optim.lr;
+    derived(s, G3_AT(optim.min_lr), "optim.lr");
   }
   if (!*c->run.name) {
     name_from_file(*c->command.config ? c->command.config : "tiny.yaml", c->run.name);

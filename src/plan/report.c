@@ -35,6 +35,10 @@ static void say_layout(const g3_config *c, const g3_grid *g) {
           (long long)t->global_batch, (long long)t->micro_batch,
           (long long)(t->global_batch / dp / t->micro_batch), dp, (long long)c->model.seq,
           g3_text_commas(t->global_batch * c->model.seq, tokens));
+  g3_number_text steps, samples;
+  const int64_t all = t->steps * t->global_batch; /* checked to fit, as is that times seq */
+  G3_INFO("run      %s steps = %s samples = %s tokens", g3_text_commas(t->steps, steps),
+          g3_text_commas(all, samples), g3_text_commas(all * c->model.seq, tokens));
 }
 
 static void say_stage(const g3_model_config *m, int stage, int stages, int first, int layers) {

@@ -36,7 +36,7 @@ static bool earlier(const sighting *a, const sighting *b) {
 static g3_status look(void *ctx, g3_stream *s, const g3_seen *seen) {
   search *f = ctx;
   g3_job *job = f->job;
-  if (job->nan.step == job->step + 1) G3_TRY(g3_debug_nan_see(job, s, seen));
+  if (g3_debug_nan_due(job)) G3_TRY(g3_debug_nan_see(job, s, seen));
   const bool forward = seen->kind < G3_SEEN_D_FINAL;
   const int64_t layer = forward ? seen->layer : -seen->layer;
   sighting found = f->first;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char form[] = "STEP:STAGE:MICRO:[LAYER.]TENSOR, such as 3:0:1:qkv";
+static const char form[] = "STEP[-LAST]:STAGE:MICRO:[LAYER.]TENSOR, such as 3:0:1:qkv";
 
 /* A count >= least that ends with `end`; *text goes on behind that. */
 static bool take_count(const char **text, char end, int64_t least, int64_t *out) {
@@ -74,9 +74,11 @@ g3_status g3_debug_nan_read(g3_job *job) {
   const char *text = job->config->command.debug_nan, *at = text;
   if (!*text) return G3_OK;
   g3_debug_nan n = {.layer = -1};
-  if (!take_count(&at, ':', 1, &n.step) || !take_count(&at, ':', 0, &n.stage) ||
+  const bool many = take_count(&at, '-', 1, &n.step);
+  if (!take_count(&at, ':', many ? n.step : 1, &n.last) || !take_count(&at, ':', 0, &n.stage) ||
       !take_count(&at, ':', 0, &n.micro))
     return G3_FAIL(G3_EINVAL, "--debug-nan %s: wanted %s", text, form);
+  if (!many) n.step = n.last;
   const bool layered = take_count(&at, '.', 0, &n.layer);
   G3_TRY(take_tensor(at, text, &n.kind));
   G3_TRY(check(job, &n, layered, text));

@@ -9,7 +9,7 @@
 
 /* Where --debug-nan puts a NaN. */
 typedef struct {
-  int64_t step; /* 0: nowhere */
+  int64_t step, last; /* in these steps; 0: in none */
   int64_t stage, micro, layer; /* micro-batch of the global batch; layer of the whole model */
   g3_seen_kind kind;
 } g3_debug_nan;

@@ -97,7 +97,7 @@ static g3_status begin_step(g3_job *job) {
 }
 
 g3_status g3_step_backward(g3_job *job) {
-  const bool put_nan = job->nan.step == job->step + 1;
+  const bool put_nan = g3_debug_nan_due(job);
   const g3_status local = begin_step(job);
   if (put_nan) g3_gpt_watch(job->rank->gpt, g3_debug_nan_see, job);
   must(g3_runtime_run(job->rank->train, g3_reducer_bucket, flush, job->reducer));

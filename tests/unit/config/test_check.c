@@ -67,8 +67,8 @@ static void test_bad_values(void **unused) {
                                  "that optim.lr would never be reached; use at most 10"},
       {"--decay-steps 19", "--decay-steps: optim.warmup = 20 is more than optim.decay_steps = 19, "
                            "so that optim.lr would never be reached; use at most 19"},
-      {"--lr 1e-4", "--lr: optim.min_lr = 0.0002 is more than optim.lr = 0.0001; give a lower "
-                    "--min-lr"},
+      {"--lr 1e-4 --min-lr 2e-4", "--min-lr: optim.min_lr = 0.0002 is more than optim.lr = "
+                                  "0.0001; give a lower --min-lr"},
       {"--min-lr 1", "--min-lr: optim.min_lr = 1 is more than optim.lr = 0.002; give a lower "
                      "--min-lr"},
       {"--steps 1000000000000000",
@@ -110,6 +110,8 @@ static void test_edges_that_hold(void **unused) {
       "--decay-steps 20",
       "--lr 0 --min-lr 0",
       "--lr 2e-4",
+      "--lr 1e-4", /* below the recipe's lower limit, which then is that */
+      "--lr 0",
       "--steps 3000000000 --global-batch 1024 --seq 2048",
       "--steps 281474976710655 --global-batch 1 --micro-batch 1",
       "--tp 3 --heads 3 --width 96 --micro-batch 3 --global-batch 3 --sequence-parallel",

@@ -215,6 +215,22 @@ static void test_what_wins(void **unused) {
   g3_settings_free(s);
 }
 
+/* A rate from a stronger source than its lower limit brings that down; one that is above it does
+ * not. */
+static void test_lower_limit_follows_the_rate(void **unused) {
+  (void)unused;
+  g3_settings *s = load("--lr 1e-4");
+  assert_non_null(s);
+  assert_true(s->value.optim.min_lr == 1e-4);
+  assert_int_equal(origin_of(s, "optim.min_lr")->kind, G3_FROM_EMBEDDED);
+  assert_string_equal(origin_of(s, "optim.min_lr")->where, "optim.lr");
+  g3_settings_free(s);
+  s = load("--lr 1");
+  assert_non_null(s);
+  assert_true(s->value.optim.min_lr == 2e-4);
+  g3_settings_free(s);
+}
+
 static void test_tiny_is_built_in(void **unused) {
   (void)unused;
   g3_settings *s = load("");
@@ -324,6 +340,7 @@ int main(void) {
       cmocka_unit_test(test_long_words),
       cmocka_unit_test(test_help_and_version_read_no_file),
       cmocka_unit_test(test_what_wins),
+      cmocka_unit_test(test_lower_limit_follows_the_rate),
       cmocka_unit_test(test_tiny_is_built_in),
       cmocka_unit_test(test_names_from_files),
       cmocka_unit_test(test_checkpoint_values),

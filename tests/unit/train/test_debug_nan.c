@@ -144,8 +144,10 @@ static void what_cannot_be_meant(void **state) {
   static const struct {
     const char *text, *message;
   } cases[] = {
-      {"3", "wanted STEP:STAGE:MICRO:[LAYER.]TENSOR"},
+      {"3", "wanted STEP[-LAST]:STAGE:MICRO:[LAYER.]TENSOR"},
       {"0:0:0:qkv", "wanted STEP"},
+      {"3-2:0:0:qkv", "wanted STEP"},
+      {"3-:0:0:qkv", "wanted STEP"},
       {"1:0:-1:qkv", "wanted STEP"},
       {"1:0:0x1:qkv", "wanted STEP"},
       {"99999999999999999999:0:1:qkv", "wanted STEP"},
