@@ -9,7 +9,7 @@ static const char model[] = "model.safetensors";
 
 #define ENTRY(name, dtype, shape, begin, end)                                                      \
   "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]" \
-                                                                                               "}"
+  "}"
 
 /* The whole header is one text, and true to its length. */
 static void write_plain(const char *path, const char *header, const void *data, size_t n) {
