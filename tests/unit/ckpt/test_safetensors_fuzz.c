@@ -1,5 +1,6 @@
 /* Thousands of small mutations of a good model: each is refused with a reason, or read with every
  * tensor inside its file. Under AddressSanitizer nothing is read beyond its memory. */
+#include "ckpt/fields.h"
 #include "unit/ckpt/st_files.h"
 #include "util/philox.h"
 
@@ -179,8 +180,42 @@ static void index_and_shards(void **state) {
   assert_true(taken > 0 && refused_some > MUTATIONS / 2);
 }
 
+/* config.json: keys stay printable and different, values of a known kind. */
+static void settings_file(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"model_type\": \"gpt2\", \"n_layer\": 12, \"n_inner\": null, \"layer_norm_epsilon\": "
+      "1e-05,\n \"tie_word_embeddings\": true, \"architectures\": [\"GPT2LMHeadModel\", {}]}";
+  const char *path = "config.json";
+  content good = {.size = sizeof text - 1}, c;
+  dice d = {4ull << 32};
+  int taken = 0;
+  memcpy(good.bytes, text, good.size);
+  write_bytes(path, text, good.size);
+  for (int i = 0; i < MUTATIONS; i++) {
+    g3_field *fields = NULL;
+    int n = 0;
+    c = good;
+    mutate(&c, &d);
+    overwrite(path, &c);
+    const g3_status st = g3_fields_read(path, &fields, &n);
+    assert_true(st == G3_OK || st == G3_EFORMAT);
+    taken += st == G3_OK;
+    for (int k = 0; k < n; k++) {
+      assert_true(fields[k].kind <= G3_FIELD_LIST);
+      assert_true(strlen(fields[k].key) < sizeof fields[k].key);
+      assert_true(strlen(fields[k].text) < sizeof fields[k].text);
+      for (int l = 0; l < k; l++)
+        assert_string_not_equal(fields[k].key, fields[l].key);
+    }
+    free(fields);
+  }
+  print_message("of a settings file's mutants %d are settings\n", taken);
+  assert_true(taken > MUTATIONS / 50 && taken < MUTATIONS / 2);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_file),
-                                     cmocka_unit_test(index_and_shards)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(one_file), cmocka_unit_test(index_and_shards),
+                                     cmocka_unit_test(settings_file)};
   return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
