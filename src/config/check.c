@@ -241,10 +241,78 @@ static g3_status check_dtype(const g3_settings *s) {
       s->value.run.device == G3_DEVICE_CPU ? "cpu" : "auto, which may be the cpu");
 }
 
+static bool power_of_two(int64_t x) {
+  return x > 0 && (x & (x - 1)) == 0;
+}
+
+/* What is summed along a binary tree comes in powers of two. */
+static g3_status check_exact_trees(const g3_settings *s) {
+  const struct {
+    const char *key;
+    int64_t value;
+    size_t offset;
+  } trees[] = {
+      {"parallel.exact_chunks", s->value.parallel.exact_chunks, G3_AT(parallel.exact_chunks)},
+      {"train.global_batch", s->value.train.global_batch, G3_AT(train.global_batch)},
+      {"parallel.dp", s->value.parallel.dp ? s->value.parallel.dp : 1, G3_AT(parallel.dp)}};
+  for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
+    if (power_of_two(trees[i].value)) continue;
+    int64_t below = 1;
+    while (2 * below < trees[i].value)
+      below *= 2;
+    return G3_FAIL(G3_EINVAL,
+                   "%s: with train.exact %s = %" PRId64
+                   " must be a power of two, since sums run along a binary tree; use %" PRId64
+                   " or %" PRId64,
+                   BLAME(s, G3_AT(train.exact), trees[i].offset), trees[i].key, trees[i].value,
+                   below, 2 * below);
+  }
+  return G3_OK;
+}
+
+static g3_status check_exact_cuts(const g3_settings *s) {
+  const g3_model_config *m = &s->value.model;
+  const int64_t chunks = s->value.parallel.exact_chunks, tp = s->value.parallel.tp;
+  const struct {
+    const char *key;
+    int64_t value;
+    size_t offset;
+  } cut[] = {{"model.width", m->width, G3_AT(model.width)},
+             {"model.ffn", m->ffn, G3_AT(model.ffn)},
+             {"model.seq", m->seq, G3_AT(model.seq)}};
+  char use[256];
+  for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
+    if (cut[i].value % chunks == 0) continue;
+    return G3_FAIL(G3_EINVAL,
+                   "%s: with train.exact parallel.exact_chunks = %" PRId64
+                   " must divide %s = %" PRId64 "; use a power of two that divides %" PRId64,
+                   BLAME(s, G3_AT(train.exact), G3_AT(parallel.exact_chunks), cut[i].offset),
+                   chunks, cut[i].key, cut[i].value, gcd(gcd(m->width, m->ffn), m->seq));
+  }
+  if (chunks % tp == 0) return G3_OK;
+  return G3_FAIL(G3_EINVAL,
+                 "%s: with train.exact parallel.tp = %" PRId64
+                 " must divide parallel.exact_chunks = %" PRId64 "; use %s",
+                 BLAME(s, G3_AT(train.exact), G3_AT(parallel.tp), G3_AT(parallel.exact_chunks)), tp,
+                 chunks, divisors_text(chunks, INT64_MAX, tp, use, sizeof use));
+}
+
+static g3_status check_exact(const g3_settings *s) {
+  if (!s->value.train.exact) return G3_OK;
+  if (s->value.run.device == G3_DEVICE_CUDA)
+    return G3_FAIL(G3_EINVAL,
+                   "%s: train.exact is the cpu backend's alone, and run.device is cuda; use "
+                   "--device cpu, or leave --exact out",
+                   BLAME(s, G3_AT(train.exact), G3_AT(run.device)));
+  G3_TRY(check_exact_trees(s));
+  return check_exact_cuts(s);
+}
+
 g3_status g3_config_check(const g3_settings *s) {
   static g3_status (*const checks[])(const g3_settings *) = {
-      check_shares,   check_heads,  check_tp,    check_stages,  check_ranks, check_batch,
-      check_sequence, check_warmup, check_rates, check_samples, check_sizes, check_dtype};
+      check_shares, check_heads,    check_tp,     check_stages, check_ranks,
+      check_batch,  check_sequence, check_warmup, check_rates,  check_samples,
+      check_sizes,  check_dtype,    check_exact};
   for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
     G3_TRY(checks[i](s));
   return G3_OK;

@@ -30,12 +30,14 @@ typedef struct {
   bool sequence_parallel;
   int64_t zero; /* 0 or 1 */
   int64_t bucket_elements;
+  int64_t exact_chunks; /* with train.exact: blocks that products are cut into; a power of two */
 } g3_parallel_config;
 
 typedef struct {
   int64_t micro_batch, global_batch, steps;
   uint64_t seed;
   g3_config_dtype dtype;
+  bool exact; /* one set of bits for all layouts; micro_batch is then 1, whatever was asked */
   int64_t bad_steps; /* stop after so many skipped steps in a row; 0 = never */
 } g3_train_config;
 
@@ -158,8 +160,9 @@ void g3_settings_text(const g3_config *c, const g3_option *o, char *out, size_t 
 
 /* Local. Relations between values: heads divide the width, tp divides heads and ffn, stages <=
  * layers, tokens over tp under sequence parallelism, learning rates, warm-up (which may be longer
- * than a run that a stronger origin has shortened), fp16 only on cuda, and products that must fit
- * their counters. With dp = 0 the micro-batch must divide the global batch, with dp > 0 micro_batch
+ * than a run that a stronger origin has shortened), fp16 only on cuda, exact only on the cpu and
+ * what its chunks must divide, and products that must fit their counters. With dp = 0 the
+ * micro-batch must divide the global batch, with dp > 0 micro_batch
  * * dp must: call it again after g3_config_world. G3_EINVAL; messages give the origin, the numbers,
  * and what would do. */
 G3_MUST_USE g3_status g3_config_check(const g3_settings *s);

@@ -52,6 +52,8 @@ const g3_option g3_options[] = {
     {"parallel.bucket_elements", "--bucket-elements", "--ddp-bucket-size", G3_OPT_INT,
      G3_AT(parallel.bucket_elements), "4194304", 1, 1099511627776, NULL,
      "gradients are reduced over dp in buckets of about so many elements"},
+    {"parallel.exact_chunks", "--exact-chunks", NULL, G3_OPT_INT, G3_AT(parallel.exact_chunks), "8",
+     1, 64, NULL, "with --exact: products are cut into so many blocks, which tp must divide"},
 
     {"train.micro_batch", "--micro-batch", "--micro-batch-size", G3_OPT_INT,
      G3_AT(train.micro_batch), "2", 1, INT_MAX, NULL, "samples that a rank works on at once"},
@@ -63,6 +65,8 @@ const g3_option g3_options[] = {
      18446744073709551615.0, NULL, "of initial weights, sample order and dropout"},
     {"train.dtype", "--dtype", NULL, G3_OPT_ENUM, G3_AT(train.dtype), "f32", 0, 0, dtype_names,
      "of weights and activations; sums and master weights are f32"},
+    {"train.exact", "--exact", NULL, G3_OPT_BOOL, G3_AT(train.exact), "false", 0, 0, NULL,
+     "one set of bits for all layouts and threads (cpu); slower, see docs/numerics.md"},
     {"train.bad_steps", "--bad-steps", NULL, G3_OPT_INT, G3_AT(train.bad_steps), "10", 0, 1e15,
      NULL, "stop after so many steps in a row with a non-finite norm; 0 = never"},
 

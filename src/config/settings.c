@@ -78,6 +78,10 @@ static g3_status resolve(g3_settings *s) {
     c->model.ffn = 4 * c->model.width;
     derived(s, G3_AT(model.ffn), "4 x model.width");
   }
+  if (c->train.exact && c->train.micro_batch != 1) {
+    c->train.micro_batch = 1;
+    derived(s, G3_AT(train.micro_batch), "train.exact: one sample at a time");
+  }
   /* a rate given alone, such as --lr 0, brings its lower limit down with it */
   if (c->optim.min_lr > c->optim.lr &&
       origin_of(s, G3_AT(optim.lr))->kind > origin_of(s, G3_AT(optim.min_lr))->kind) {

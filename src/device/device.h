@@ -23,7 +23,7 @@ typedef enum { G3_CUT_NONE, G3_CUT_M, G3_CUT_N, G3_CUT_K } g3_gemm_cut;
  * dense rows first: the bits of a block depend on its own shape and numbers alone, neither on how
  * many blocks there are nor on the number of threads (where a matrix is not cut along its rows, its
  * stride counts as shape). Such a matrix may also be given cut, as [blocks, rows, block] dense. Cut
- * along k, C is f32 [k / block, m, n]: the blocks' products, not summed. */
+ * along k, C is f32 [k / block, m, n]: the blocks' products, not summed; there is no bias. */
 typedef struct {
   bool trans_a; /* A is stored [k, m] */
   bool trans_b; /* B is stored [n, k] */

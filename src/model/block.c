@@ -1,11 +1,7 @@
 /* One transformer block, forward and backward, as each tensor-parallel rank computes it. */
 #include "model/internal.h"
-#include "util/fault.h"
 #include "util/philox.h"
 #include <math.h>
-
-static const g3_gemm_spec nn = {.trans_a = false};
-static const g3_gemm_spec tn_add = {.trans_a = true, .accumulate = true};
 
 /* Residual dropouts of a block: 0 after attention, 1 after the feed-forward layer. */
 static g3_dropout_spec residual_dropout(const g3_gpt *g, int micro, int layer, int which) {
@@ -38,64 +34,6 @@ static g3_tensor heads_view(const g3_gpt *g, g3_tensor x, int64_t which) {
   return t;
 }
 
-/* The input of a column-parallel product: x itself, or gathered over tp. */
-static g3_status enter(g3_gpt *g, g3_stream *s, g3_tensor x, g3_tensor *whole) {
-  *whole = g->region.sequence ? g->whole_a : x;
-  return g3_region_enter(&g->region, s, *whole, x);
-}
-
-/* out = x W^T + b, W [columns, rows of x]: column-parallel. */
-static g3_status column_linear(g3_gpt *g, g3_stream *s, g3_tensor out, g3_tensor x,
-                               const g3_weight *w, const g3_weight *b) {
-  g3_tensor whole;
-  G3_TRY(enter(g, s, x, &whole));
-  const g3_gemm_spec spec = {.trans_b = true, .bias = b->value};
-  return g->dev->ops->gemm(s, out, whole, w->value, &spec);
-}
-
-/* *dx [p, w] = dout W summed over tp; adds to the gradients of W and b. x is the layer's input. */
-static g3_status column_linear_bwd(g3_gpt *g, g3_stream *s, g3_tensor *dx, g3_tensor dout,
-                                   g3_tensor x, const g3_weight *w, const g3_weight *b) {
-  const g3_device_ops *ops = g->dev->ops;
-  g3_tensor whole;
-  G3_TRY(enter(g, s, x, &whole));
-  G3_TRY(ops->column_sum(s, b->grad, dout));
-  G3_TRY(ops->gemm(s, w->grad, dout, whole, &tn_add));
-  G3_TRY(ops->gemm(s, g->whole_b, dout, w->value, &nn));
-  *dx = g->region.sequence ? g->part : g->whole_b;
-  return g3_region_leave(&g->region, s, *dx, g->whole_b);
-}
-
-/* y = residual + dropout(sum over tp of x W^T + b): row-parallel. */
-static g3_status row_linear(g3_gpt *g, g3_stream *s, g3_tensor y, g3_tensor x, g3_tensor residual,
-                            const g3_weight *w, const g3_weight *b, const g3_dropout_spec *drop) {
-  const g3_device_ops *ops = g->dev->ops;
-  const bool early = g3_fault("bias-added-early") && x.dim[1] == g->datt.dim[1];
-  const g3_gemm_spec nt = {.trans_b = true, .bias = early ? b->value : g3_tensor_none()};
-  G3_TRY(ops->gemm(s, g->whole_b, x, w->value, &nt));
-  const g3_tensor part = g->region.sequence ? g->part : g->whole_b;
-  G3_TRY(g3_region_leave(&g->region, s, part, g->whole_b));
-  return ops->bias_dropout_add(s, y, part, early ? g3_tensor_none() : b->value, residual, drop);
-}
-
-/* dx [n, columns of x] from dy [p, w]; adds to the gradients of W and b. The residual's own
- * gradient is dy. */
-static g3_status row_linear_bwd(g3_gpt *g, g3_stream *s, g3_tensor dx, g3_tensor dy, g3_tensor x,
-                                const g3_weight *w, const g3_weight *b,
-                                const g3_dropout_spec *drop) {
-  const g3_device_ops *ops = g->dev->ops;
-  g3_tensor dsum = dy;
-  if (drop->p > 0.0f) {
-    dsum = g->part;
-    G3_TRY(ops->dropout_bwd(s, dsum, dy, drop));
-  }
-  G3_TRY(ops->column_sum(s, b->grad, dsum));
-  g3_tensor whole;
-  G3_TRY(enter(g, s, dsum, &whole));
-  G3_TRY(ops->gemm(s, w->grad, whole, x, &tn_add));
-  return ops->gemm(s, dx, whole, w->value, &nn);
-}
-
 g3_status g3_gpt_block(g3_gpt *g, g3_stream *s, int micro, int layer, g3_block_acts *a,
                        g3_tensor y) {
   const g3_device_ops *ops = g->dev->ops;
@@ -107,22 +45,22 @@ g3_status g3_gpt_block(g3_gpt *g, g3_stream *s, int micro, int layer, g3_block_a
   G3_TRY(ops->layernorm(s, a->ln1, a->mean1, a->rstd1, a->x, w[G3_ROW_LN1_W].value,
                         w[G3_ROW_LN1_B].value));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_LN1, micro, layer, a->ln1));
-  G3_TRY(column_linear(g, s, a->qkv, a->ln1, &w[G3_ROW_QKV_W], &w[G3_ROW_QKV_B]));
+  G3_TRY(g->sums->column(g, s, a->qkv, a->ln1, &w[G3_ROW_QKV_W], &w[G3_ROW_QKV_B]));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_QKV, micro, layer, a->qkv));
   G3_TRY(ops->attention(s, heads_view(g, a->att, 0), a->lse, heads_view(g, a->qkv, 0),
                         heads_view(g, a->qkv, 1), heads_view(g, a->qkv, 2), &attention));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_ATT, micro, layer, a->att));
-  G3_TRY(row_linear(g, s, a->mid, a->att, a->x, &w[G3_ROW_PROJ_W], &w[G3_ROW_PROJ_B], &drop_mid));
+  G3_TRY(g->sums->row(g, s, a->mid, a->att, a->x, &w[G3_ROW_PROJ_W], &w[G3_ROW_PROJ_B], &drop_mid));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_MID, micro, layer, a->mid));
 
   G3_TRY(ops->layernorm(s, a->ln2, a->mean2, a->rstd2, a->mid, w[G3_ROW_LN2_W].value,
                         w[G3_ROW_LN2_B].value));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_LN2, micro, layer, a->ln2));
-  G3_TRY(column_linear(g, s, a->up, a->ln2, &w[G3_ROW_UP_W], &w[G3_ROW_UP_B]));
+  G3_TRY(g->sums->column(g, s, a->up, a->ln2, &w[G3_ROW_UP_W], &w[G3_ROW_UP_B]));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_UP, micro, layer, a->up));
   G3_TRY(ops->gelu(s, a->act, a->up));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_ACT, micro, layer, a->act));
-  return row_linear(g, s, y, a->act, a->mid, &w[G3_ROW_DOWN_W], &w[G3_ROW_DOWN_B], &drop_out);
+  return g->sums->row(g, s, y, a->act, a->mid, &w[G3_ROW_DOWN_W], &w[G3_ROW_DOWN_B], &drop_out);
 }
 
 g3_status g3_gpt_block_bwd(g3_gpt *g, g3_stream *s, int micro, int layer, const g3_block_acts *a,
@@ -135,24 +73,24 @@ g3_status g3_gpt_block_bwd(g3_gpt *g, g3_stream *s, int micro, int layer, const 
   g3_tensor dln;
 
   G3_TRY(
-      row_linear_bwd(g, s, g->wide, dy, a->act, &w[G3_ROW_DOWN_W], &w[G3_ROW_DOWN_B], &drop_out));
+      g->sums->row_bwd(g, s, g->wide, dy, a->act, &w[G3_ROW_DOWN_W], &w[G3_ROW_DOWN_B], &drop_out));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_ACT, micro, layer, g->wide));
   G3_TRY(ops->gelu_bwd(s, g->wide, g->wide, a->up));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_UP, micro, layer, g->wide));
-  G3_TRY(column_linear_bwd(g, s, &dln, g->wide, a->ln2, &w[G3_ROW_UP_W], &w[G3_ROW_UP_B]));
-  G3_TRY(ops->layernorm_bwd(s, g->grad, dy, w[G3_ROW_LN2_W].grad, w[G3_ROW_LN2_B].grad, dln, a->mid,
-                            w[G3_ROW_LN2_W].value, a->mean2, a->rstd2));
+  G3_TRY(g->sums->column_bwd(g, s, &dln, g->wide, a->ln2, &w[G3_ROW_UP_W], &w[G3_ROW_UP_B]));
+  G3_TRY(g->sums->layernorm_bwd(g, s, g->grad, dy, &w[G3_ROW_LN2_W], &w[G3_ROW_LN2_B], dln, a->mid,
+                                a->mean2, a->rstd2));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_MID, micro, layer, g->grad));
 
-  G3_TRY(row_linear_bwd(g, s, g->datt, g->grad, a->att, &w[G3_ROW_PROJ_W], &w[G3_ROW_PROJ_B],
-                        &drop_mid));
+  G3_TRY(g->sums->row_bwd(g, s, g->datt, g->grad, a->att, &w[G3_ROW_PROJ_W], &w[G3_ROW_PROJ_B],
+                          &drop_mid));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_ATT, micro, layer, g->datt));
   G3_TRY(ops->attention_bwd(s, heads_view(g, g->dqkv, 0), heads_view(g, g->dqkv, 1),
                             heads_view(g, g->dqkv, 2), heads_view(g, g->datt, 0),
                             heads_view(g, a->att, 0), a->lse, heads_view(g, a->qkv, 0),
                             heads_view(g, a->qkv, 1), heads_view(g, a->qkv, 2), &attention));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_QKV, micro, layer, g->dqkv));
-  G3_TRY(column_linear_bwd(g, s, &dln, g->dqkv, a->ln1, &w[G3_ROW_QKV_W], &w[G3_ROW_QKV_B]));
-  return ops->layernorm_bwd(s, dx, g->grad, w[G3_ROW_LN1_W].grad, w[G3_ROW_LN1_B].grad, dln, a->x,
-                            w[G3_ROW_LN1_W].value, a->mean1, a->rstd1);
+  G3_TRY(g->sums->column_bwd(g, s, &dln, g->dqkv, a->ln1, &w[G3_ROW_QKV_W], &w[G3_ROW_QKV_B]));
+  return g->sums->layernorm_bwd(g, s, dx, g->grad, &w[G3_ROW_LN1_W], &w[G3_ROW_LN1_B], dln, a->x,
+                                a->mean1, a->rstd1);
 }

@@ -7,6 +7,10 @@ static g3_tensor micro_ids(g3_tensor all, const g3_gpt *g, int micro) {
   return g3_tensor_part(all, 0, micro * g->n, g->n);
 }
 
+g3_tensor g3_gpt_targets(const g3_gpt *g, const g3_head_rows *part) {
+  return g3_tensor_part(micro_ids(g->targets, g, part->micro), 0, part->row, part->rows);
+}
+
 /* Row 0 of my part of the tokens. */
 static int64_t first_row(const g3_gpt *g) {
   return g->region.sequence ? g->spec.part.tp_rank * g->p : 0;
@@ -51,49 +55,12 @@ g3_status g3_gpt_embed_bwd(g3_gpt *g, g3_stream *s, int micro, g3_tensor dx) {
   return ops->embedding_bwd(s, dtokens, micro_ids(g->ids, g, micro), whole, g->vocab_first);
 }
 
-/* Tokens [row, row + rows) of a micro-batch. */
-typedef struct {
-  int micro;
-  int64_t row, rows;
-} head_rows;
-
-/* Loss, and with `dh` given the gradients, of the chunk's rows: h and dh [rows, w]. */
-static g3_status head_chunk(g3_gpt *g, g3_stream *s, head_rows part, g3_tensor h,
-                            const g3_weight *w, g3_tensor dh, float scale) {
-  const g3_device_ops *ops = g->dev->ops;
-  g3_comm *tp = g->region.tp;
-  const int64_t rows = part.rows;
-  const g3_tensor all_targets = micro_ids(g->targets, g, part.micro);
-  const g3_tensor targets = g3_tensor_part(all_targets, 0, part.row, rows);
-  const g3_tensor logits = g3_tensor_part(g->logits, 0, 0, rows);
-  const g3_tensor peak = g3_tensor_part(g->peak, 0, 0, rows);
-  const g3_tensor sums = g3_tensor_2d(g->sums.data, G3_F32, 2, rows);
-  const g3_tensor loss = g3_tensor_part(g->loss, 0, 0, rows);
-  const g3_tensor dlogits = dh.data ? g3_tensor_part(g->dlogits, 0, 0, rows) : g3_tensor_none();
-  const g3_gemm_spec nt = {.trans_b = true};
-  const g3_gemm_spec nn = {0};
-  const g3_gemm_spec tn_add = {.trans_a = true, .accumulate = true};
-
-  G3_TRY(ops->gemm(s, logits, h, w->value, &nt));
-  G3_TRY(ops->xent_peak(s, peak, logits, g->vocab_valid));
-  if (tp->size > 1) G3_TRY(tp->ops->all_reduce(tp, s, peak, G3_MAX));
-  G3_TRY(ops->xent_sums(s, sums, logits, peak, targets, g->vocab_first, g->vocab_valid));
-  if (tp->size > 1) G3_TRY(tp->ops->all_reduce(tp, s, sums, G3_SUM));
-  G3_TRY(ops->xent_loss(s, loss, dlogits, logits, peak, sums, targets, g->vocab_first,
-                        g->vocab_valid, scale));
-  if (g->see)
-    G3_TRY(g3_gpt_show(g, s, G3_SEEN_LOSS, part.micro, g->spec.part.nlayers - 1, part.row, loss));
-  if (tp->rank == 0) G3_TRY(ops->sum(s, g->loss_sum, loss));
-  if (!dh.data) return G3_OK;
-  G3_TRY(ops->gemm(s, dh, dlogits, w->value, &nn));
-  return ops->gemm(s, w->grad, dlogits, h, &tn_add);
-}
-
 g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor dx) {
   const g3_device_ops *ops = g->dev->ops;
   const g3_weight *ln_w = g3_gpt_weight(g, 0, G3_ROW_LNF_W);
   const g3_weight *ln_b = g3_gpt_weight(g, 0, G3_ROW_LNF_B);
-  const g3_weight *w = g3_gpt_weight(g, 0, g->spec.model.tied ? G3_ROW_WTE : G3_ROW_HEAD);
+  const g3_weight *own = g3_gpt_weight(g, 0, G3_ROW_HEAD); /* untied, or the copy of a tied one */
+  const g3_weight *w = own->value.data ? own : g3_gpt_weight(g, 0, G3_ROW_WTE);
 
   G3_TRY(ops->layernorm(s, g->part, g->head_mean, g->head_rstd, x, ln_w->value, ln_b->value));
   G3_TRY(g3_gpt_see(g, s, G3_SEEN_FINAL, micro, g->spec.part.nlayers - 1, g->part));
@@ -103,13 +70,12 @@ g3_status g3_gpt_head(g3_gpt *g, g3_stream *s, int micro, g3_tensor x, g3_tensor
   G3_TRY(g3_region_enter(&g->region, s, h, g->part));
   for (int64_t row = 0; row < g->n; row += g->chunk) {
     const int64_t rows = g->n - row < g->chunk ? g->n - row : g->chunk;
-    const g3_tensor dh = dx.data ? g3_tensor_part(g->whole_b, 0, row, rows) : g3_tensor_none();
-    G3_TRY(head_chunk(g, s, (head_rows){micro, row, rows}, g3_tensor_part(h, 0, row, rows), w, dh,
-                      scale));
+    const g3_head_rows part = {micro, row, rows, dx.data != NULL, scale};
+    G3_TRY(g->sums->head(g, s, &part, g3_tensor_part(h, 0, row, rows), w));
   }
   if (!dx.data) return G3_OK;
-  const g3_tensor dln = g->region.sequence ? g->part : g->whole_b;
-  G3_TRY(g3_region_leave(&g->region, s, dln, g->whole_b));
-  return ops->layernorm_bwd(s, dx, g3_tensor_none(), ln_w->grad, ln_b->grad, dln, x, ln_w->value,
-                            g->head_mean, g->head_rstd);
+  g3_tensor dln;
+  G3_TRY(g->sums->leave(g, s, &dln));
+  return g->sums->layernorm_bwd(g, s, dx, g3_tensor_none(), ln_w, ln_b, dln, x, g->head_mean,
+                                g->head_rstd);
 }

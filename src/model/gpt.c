@@ -30,7 +30,9 @@ static g3_status bind_weights(g3_gpt *g) {
     const g3_param *p = &spec->flat->param[i];
     const bool in_block = (g3_gpt_rows[g->place[i].row].places & G3_AT_BLOCK) != 0;
     const int layer = in_block ? g->place[i].layer - spec->part.first_layer : 0;
-    g3_weight *w = &g->weight[layer * G3_ROWS + (int)g->place[i].row];
+    const g3_row_id row = p->copy ? G3_ROW_HEAD : g->place[i].row;
+    g3_weight *w = &g->weight[layer * G3_ROWS + (int)row];
+    w->matrices = p->slice.ndim == 3 ? p->slice.count[0] : 1;
     w->value = g3_tensor_part(spec->params, 0, p->offset, p->count);
     w->grad = g3_tensor_part(spec->grads, 0, p->offset, p->count);
     if (p->decay) { /* the rows that decay are the matrices */
@@ -69,6 +71,37 @@ static void lay_out_acts(g3_gpt *g, g3_arenas *arenas) {
   }
 }
 
+/* Logits: rows by rows, or exact in blocks of columns. */
+static g3_tensor take_logits(const g3_gpt *g, g3_arenas *arenas, g3_dtype t) {
+  const g3_tensor all = take(arenas, G3_MEM_WORKSPACE, t, g->chunk, g->v);
+  if (g->blocks == 0) return all;
+  return g3_tensor_3d(all.data, t, g->blocks, g->chunk, g->v / g->blocks);
+}
+
+static void lay_out_head(g3_gpt *g, g3_arenas *arenas) {
+  const g3_dtype t = g->spec.dtype;
+  const g3_mem_class c = G3_MEM_WORKSPACE;
+  const int64_t blocks = g->blocks > 0 ? g->blocks : 1;
+  g->head_mean = take_1d(arenas, c, G3_F32, g->p);
+  g->head_rstd = take_1d(arenas, c, G3_F32, g->p);
+  g->logits = take_logits(g, arenas, G3_F32);
+  g->dlogits = t == G3_F32 ? g->logits : take_logits(g, arenas, t);
+  g->peak = take_1d(arenas, c, G3_F32, g->chunk);
+  g->exps = take(arenas, c, G3_F32, 2 * blocks, g->chunk);
+  if (g->blocks > 0) g->exps = g3_tensor_3d(g->exps.data, G3_F32, blocks, 2, g->chunk);
+  g->loss = take_1d(arenas, c, G3_F32, g->chunk);
+}
+
+static void lay_out_exact(g3_gpt *g, g3_arenas *arenas) {
+  const int64_t w = g->spec.model.width, tp = g->spec.part.tp;
+  const int64_t rows = g->region.sequence ? g->blocks : g->spec.part.chunks;
+  g->slabs = take(arenas, G3_MEM_WORKSPACE, G3_F32, g->blocks * g->n, w);
+  g->slabs = g3_tensor_3d(g->slabs.data, G3_F32, g->blocks, g->n, w);
+  g->vectors = take(arenas, G3_MEM_WORKSPACE, G3_F32, rows, 2 * w);
+  /* half of the largest sum over tp: hidden states, or the two sums of the loss */
+  if (tp > 1) g->halves = take_1d(arenas, G3_MEM_COMM, G3_F32, g->n * (w > 2 ? w : 2) / 2);
+}
+
 static void lay_out_temporaries(g3_gpt *g, g3_arenas *arenas) {
   const g3_gpt_spec *spec = &g->spec;
   const int64_t tp = spec->part.tp, w = spec->model.width;
@@ -80,15 +113,8 @@ static void lay_out_temporaries(g3_gpt *g, g3_arenas *arenas) {
   g->wide = take(arenas, c, spec->dtype, g->n, spec->model.ffn / tp);
   g->dqkv = take(arenas, c, spec->dtype, g->n, 3 * w / tp);
   g->datt = take(arenas, c, spec->dtype, g->n, w / tp);
-  if (spec->part.last) {
-    g->head_mean = take_1d(arenas, c, G3_F32, g->p);
-    g->head_rstd = take_1d(arenas, c, G3_F32, g->p);
-    g->logits = take(arenas, c, G3_F32, g->chunk, g->v);
-    g->dlogits = spec->dtype == G3_F32 ? g->logits : take(arenas, c, spec->dtype, g->chunk, g->v);
-    g->peak = take_1d(arenas, c, G3_F32, g->chunk);
-    g->sums = take(arenas, c, G3_F32, 2, g->chunk);
-    g->loss = take_1d(arenas, c, G3_F32, g->chunk);
-  }
+  if (spec->part.last) lay_out_head(g, arenas);
+  if (g->blocks > 0) lay_out_exact(g, arenas);
   if (spec->part.first || spec->part.last) {
     g->ids = take_1d(arenas, G3_MEM_STAGING, G3_I32, spec->micros * g->n);
     g->targets = take_1d(arenas, G3_MEM_STAGING, G3_I32, spec->micros * g->n);
@@ -132,9 +158,23 @@ static g3_status forward(g3_stage *stage, g3_stream *s, int micro, int slot, g3_
   return G3_OK;
 }
 
-static g3_status report(const g3_gpt *g, int group, g3_bucket_done done, void *ctx, g3_stream *s) {
-  const int bucket = done ? g3_flat_finished(g->spec.flat, group) : -1;
-  return bucket >= 0 ? done(ctx, bucket, s) : G3_OK;
+/* What there is to do when a micro-batch's backward has finished a group: nothing, unless its
+ * bucket is complete. */
+static g3_status report(const g3_gpt *g, int micro, int group, g3_bucket_done done, void *ctx,
+                        g3_stream *s) {
+  const int bucket = done || g->spec.fold ? g3_flat_finished(g->spec.flat, group) : -1;
+  if (bucket < 0) return G3_OK;
+  if (g->spec.fold) G3_TRY(g3_fold_bucket(g->spec.fold, s, bucket, micro));
+  return done ? done(ctx, bucket, s) : G3_OK;
+}
+
+/* The buckets of tied parameters are complete at the end alone. */
+static g3_status fold_tied(const g3_gpt *g, g3_stream *s, int micro) {
+  const g3_flat *f = g->spec.flat;
+  if (!g->spec.fold) return G3_OK;
+  for (int b = 0; b < f->nbuckets; b++)
+    if (f->bucket[b].sum_ends) G3_TRY(g3_fold_bucket(g->spec.fold, s, b, micro));
+  return G3_OK;
 }
 
 static g3_status backward(g3_stage *stage, g3_stream *s, int micro, int slot, g3_tensor dout,
@@ -148,7 +188,7 @@ static g3_status backward(g3_stage *stage, g3_stream *s, int micro, int slot, g3
     dy = g->grad;
     G3_TRY(g3_gpt_head(g, s, micro, g->last_x[slot], dy));
     G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_FINAL, micro, p->nlayers - 1, dy));
-    G3_TRY(report(g, 1 + (int)g->spec.model.layers, done, ctx, s));
+    G3_TRY(report(g, micro, 1 + (int)g->spec.model.layers, done, ctx, s));
   }
   for (int l = p->nlayers - 1; l >= 0; l--) {
     const g3_tensor dx = l == 0 && !p->first ? din : g->grad;
@@ -157,12 +197,14 @@ static g3_status backward(g3_stage *stage, g3_stream *s, int micro, int slot, g3
     else
       G3_TRY(g3_gpt_block_bwd(g, s, micro, l, &acts[l], dx, dy));
     G3_TRY(g3_gpt_see(g, s, G3_SEEN_D_IN, micro, l, dx));
-    G3_TRY(report(g, 1 + p->first_layer + l, done, ctx, s));
+    G3_TRY(report(g, micro, 1 + p->first_layer + l, done, ctx, s));
     dy = dx;
   }
-  if (!p->first) return G3_OK;
-  G3_TRY(g3_gpt_embed_bwd(g, s, micro, dy));
-  return report(g, 0, done, ctx, s);
+  if (p->first) {
+    G3_TRY(g3_gpt_embed_bwd(g, s, micro, dy));
+    G3_TRY(report(g, micro, 0, done, ctx, s));
+  }
+  return fold_tied(g, s, micro);
 }
 
 static const g3_stage_ops stage_ops = {.forward = forward, .backward = backward};
@@ -173,12 +215,13 @@ static void size_up(g3_gpt *g) {
   g->region.sequence = spec->part.sequence_parallel && spec->part.tp > 1;
   g->n = spec->micro_batch * spec->model.seq;
   g->p = g->region.sequence ? g->n / spec->part.tp : g->n;
-  g->v = g3_vocab_part(vocab, spec->part.tp);
+  g->v = g3_vocab_part(vocab, spec->part.tp, spec->part.chunks);
+  g->blocks = spec->part.chunks / spec->part.tp;
   g->vocab_first = g->v * spec->part.tp_rank;
   const int64_t left = vocab - g->vocab_first;
   g->vocab_valid = left < 0 ? 0 : left < g->v ? left : g->v;
   if (g3_fault("padding-leaks")) g->vocab_valid = g->v;
-  g->chunk = chunk_rows(g->n, g->v);
+  g->chunk = g->blocks > 0 ? g->n : chunk_rows(g->n, g->v);
 }
 
 g3_status g3_gpt_create(const g3_gpt_spec *spec, g3_arenas *arenas, g3_gpt **out) {
@@ -188,6 +231,10 @@ g3_status g3_gpt_create(const g3_gpt_spec *spec, g3_arenas *arenas, g3_gpt **out
   G3_TRY(G3_NEW_ARRAY(1, &g));
   g->spec = *spec;
   g->stage = (g3_stage){.ops = &stage_ops, .index = spec->stage, .impl = g};
+  g->sums = spec->part.chunks > 0 ? &g3_gpt_exact_sums : &g3_gpt_fast_sums;
+  G3_CHECK((spec->fold != NULL) == (spec->part.chunks > 0) &&
+               (!spec->fold || spec->micro_batch == 1),
+           "a stage that is exact sums up samples one by one");
   size_up(g);
   G3_TRY_TO(failed, st, G3_NEW_ARRAY((int64_t)spec->part.nlayers * G3_ROWS, &g->weight));
   G3_TRY_TO(failed, st, G3_NEW_ARRAY((int64_t)spec->slots * spec->part.nlayers, &g->acts));

@@ -4,6 +4,7 @@
 #ifndef G3_MODEL_GPT_H
 #define G3_MODEL_GPT_H
 #include "model/spec.h"
+#include "parallel/fold.h"
 #include "parallel/region.h"
 #include "pipeline/stage.h"
 
@@ -23,6 +24,8 @@ typedef struct {
   const g3_flat *flat; /* borrowed; of g3_gpt_params for this part */
   g3_tensor params; /* [flat->count] of dtype */
   g3_tensor grads; /* f32 [flat->count] */
+  const g3_fold *fold; /* borrowed; exact (part.chunks > 0, micro_batch 1) alone, else NULL: sums
+                          up the samples' gradients */
 } g3_gpt_spec;
 
 /* Local. Lays out activations and temporaries (the arenas may be measuring). */
@@ -30,7 +33,7 @@ G3_MUST_USE g3_status g3_gpt_create(const g3_gpt_spec *spec, g3_arenas *arenas, 
 void g3_gpt_destroy(g3_gpt *g); /* NULL is fine */
 
 /* Local. Gives it the device, the tensor-parallel ranks and where tp rank 0 of the last stage adds
- * the sum of token losses: f64 [1]. Borrowed. */
+ * the sum of token losses: f64 [1], or exact a sum of util/fixed.h. Borrowed. */
 void g3_gpt_attach(g3_gpt *g, g3_device *dev, g3_comm *tp, g3_tensor loss_sum);
 
 /* The tensors that can be looked at while a stage works, in the order in which a block makes them;

@@ -7,6 +7,7 @@
 
 typedef struct {
   g3_tensor value, grad; /* none where this part does not hold the row */
+  int64_t matrices; /* that lie one below the other: 3 of qkv, else 1 */
 } g3_weight;
 
 /* What forward keeps of one block for its backward. */
@@ -19,8 +20,46 @@ typedef struct {
   g3_tensor up, act; /* [n, f] before and after GELU */
 } g3_block_acts;
 
+/* Tokens [row, row + rows) of a micro-batch in the head. */
+typedef struct {
+  int micro;
+  int64_t row, rows;
+  bool backward;
+  float scale; /* of the loss's gradient */
+} g3_head_rows;
+
+/* What sums over something that a layout cuts; all enqueue on s, collective over tp. */
+typedef struct {
+  /* out = x W^T + b, W [columns, rows of x]: column-parallel. Backward: *dx [p, w] = dout W summed
+   * over tp; adds to the gradients of W and b; x is the layer's input. */
+  g3_status (*column)(g3_gpt *, g3_stream *s, g3_tensor out, g3_tensor x, const g3_weight *w,
+                      const g3_weight *b);
+  g3_status (*column_bwd)(g3_gpt *, g3_stream *s, g3_tensor *dx, g3_tensor dout, g3_tensor x,
+                          const g3_weight *w, const g3_weight *b);
+  /* y = residual + dropout(sum over tp of x W^T + b): row-parallel. Backward: dx [n, columns of x]
+   * from dy [p, w]; adds to the gradients of W and b; the residual's own gradient is dy. */
+  g3_status (*row)(g3_gpt *, g3_stream *s, g3_tensor y, g3_tensor x, g3_tensor residual,
+                   const g3_weight *w, const g3_weight *b, const g3_dropout_spec *drop);
+  g3_status (*row_bwd)(g3_gpt *, g3_stream *s, g3_tensor dx, g3_tensor dy, g3_tensor x,
+                       const g3_weight *w, const g3_weight *b, const g3_dropout_spec *drop);
+  /* As the device's op, over the rows of all ranks where those are the whole gradient's owner. */
+  g3_status (*layernorm_bwd)(g3_gpt *, g3_stream *s, g3_tensor dx, g3_tensor dres,
+                             const g3_weight *w, const g3_weight *b, g3_tensor dy, g3_tensor x,
+                             g3_tensor mean, g3_tensor rstd);
+  /* The loss of rows h [rows, w], added to the loss's sum; with backward, adds to the gradient of
+   * W, and `leave` then gives the gradient of h. */
+  g3_status (*head)(g3_gpt *, g3_stream *s, const g3_head_rows *part, g3_tensor h,
+                    const g3_weight *w);
+  /* What the product before left, summed over tp; *out [p, w] is where that is. */
+  g3_status (*leave)(g3_gpt *, g3_stream *s, g3_tensor *out);
+} g3_gpt_sums;
+
+/* As fast as can be; and in one order whatever the layout (part.chunks > 0). */
+extern const g3_gpt_sums g3_gpt_fast_sums, g3_gpt_exact_sums;
+
 struct g3_gpt {
   g3_gpt_spec spec;
+  const g3_gpt_sums *sums;
   g3_stage stage;
   g3_device *dev; /* borrowed, as the following */
   g3_region region;
@@ -42,7 +81,13 @@ struct g3_gpt {
   g3_tensor dqkv, datt; /* [n, 3 w / tp], [n, w / tp] */
   g3_tensor head_mean, head_rstd; /* [p] */
   g3_tensor logits, dlogits; /* [chunk, v]: f32; of dtype (f32: the same memory) */
-  g3_tensor peak, sums, loss; /* f32 [chunk], [2, chunk], [chunk] */
+  g3_tensor peak, exps, loss; /* f32 [chunk], [2, chunk], [chunk] */
+
+  /* Exact alone: my blocks of products before they are summed, f32 [blocks, n, w]; of vectors f32
+   * [blocks of rows, 2, w]; what comes from other ranks, f32 [n w / 2]. logits and dlogits are
+   * [blocks, n, v / blocks], exps [blocks, 2, n]. */
+  int64_t blocks; /* of the chunks that products are cut into: chunks / tp */
+  g3_tensor slabs, vectors, halves;
 
   /* The step's batch. */
   g3_tensor ids, targets; /* i32 [micros * n] */
@@ -68,6 +113,12 @@ static inline g3_status g3_gpt_see(g3_gpt *g, g3_stream *s, g3_seen_kind kind, i
                                    g3_tensor t) {
   return g->see ? g3_gpt_show(g, s, kind, micro, layer, 0, t) : G3_OK;
 }
+
+/* The input of a column-parallel product: x itself, or gathered over tp. */
+G3_MUST_USE g3_status g3_gpt_enter(g3_gpt *g, g3_stream *s, g3_tensor x, g3_tensor *whole);
+
+/* The targets of some rows, i32 [rows]. */
+g3_tensor g3_gpt_targets(const g3_gpt *g, const g3_head_rows *part);
 
 /* All: enqueue on s; collective over tp. `micro` is the micro-batch's number in the step. */
 

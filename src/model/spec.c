@@ -127,7 +127,8 @@ int64_t g3_dim_size(const g3_model_config *c, g3_dim d) {
   return 0;
 }
 
-int64_t g3_vocab_part(int64_t vocab, int tp) {
+int64_t g3_vocab_part(int64_t vocab, int tp, int64_t chunks) {
+  if (chunks > 0) return chunks / tp * g3_round_up(g3_ceil_div(vocab, chunks), VOCAB_ALIGN);
   return g3_round_up(g3_ceil_div(vocab, tp), VOCAB_ALIGN);
 }
 
@@ -176,16 +177,17 @@ static int row_number(const g3_model_config *c, g3_row_id row, int layer) {
 }
 
 static g3_param make_param(const g3_model_config *c, const g3_gpt_part *part, g3_row_id id,
-                           int layer) {
+                           int layer, bool copy) {
   const g3_param_row *row = &g3_gpt_rows[id];
-  const bool ends = id == G3_ROW_WTE && c->tied && !(part->first && part->last);
+  const bool apart = !(part->first && part->last) || part->chunks > 0;
+  const bool ends = id == G3_ROW_WTE && c->tied && apart;
   g3_param p = {.number = row_number(c, id, layer), .decay = row->decay};
   if (row->places & G3_AT_BLOCK) {
     snprintf(p.name, sizeof p.name, "blocks.%d%s", layer, row->name + strlen("blocks.%d"));
     p.group = 1 + layer;
   } else {
     snprintf(p.name, sizeof p.name, "%s", row->name);
-    p.group = part->first && (row->places & G3_AT_FIRST) ? 0 : 1 + (int)c->layers;
+    p.group = part->first && (row->places & G3_AT_FIRST) && !copy ? 0 : 1 + (int)c->layers;
   }
   const g3_slice whole = row_whole(c, row);
   p.slice = whole;
@@ -194,14 +196,17 @@ static g3_param make_param(const g3_model_config *c, const g3_gpt_part *part, g3
     const int d = row->cut_tp;
     const bool vocab = row->dim[d] == G3_DIM_VOCAB;
     const int64_t rows = whole.global[d];
-    const int64_t each = vocab ? g3_vocab_part(rows, part->tp) : rows / part->tp;
+    const int64_t each = vocab ? g3_vocab_part(rows, part->tp, part->chunks) : rows / part->tp;
     p.slice = g3_slice_cut(&whole, d, each, part->tp_rank);
     p.count = p.count / rows * each;
   }
   p.whole_on_tp = row->cut_tp < 0;
-  p.sum_tp = (row->sum_over & G3_OVER_SEQUENCE) && part->sequence_parallel && part->tp > 1;
+  /* with chunks each sample's gradient is summed over tp at once, but where ranks share no element
+   */
+  p.sum_tp = (row->sum_over & G3_OVER_SEQUENCE) && part->sequence_parallel && part->tp > 1 &&
+             (part->chunks == 0 || id == G3_ROW_WPE);
   p.sum_ends = ends;
-  p.copy = ends && !part->first;
+  p.copy = ends && (copy || !part->first);
   return p;
 }
 
@@ -231,13 +236,17 @@ g3_status g3_gpt_params(const g3_model_config *c, const g3_gpt_part *part, g3_pa
       for (int l = part->first_layer; l < part->first_layer + part->nlayers; l++)
         for (int b = G3_ROW_LN1_W; b < G3_ROW_LNF_W; b++) {
           places[count] = (g3_param_place){(g3_row_id)b, l};
-          params[count++] = make_param(c, part, (g3_row_id)b, l);
+          params[count++] = make_param(c, part, (g3_row_id)b, l, false);
         }
     }
     const bool in_block = r >= G3_ROW_LN1_W && r < G3_ROW_LNF_W;
     if (in_block || !on_part(c, part, &g3_gpt_rows[r])) continue;
     places[count] = (g3_param_place){(g3_row_id)r, 0};
-    params[count++] = make_param(c, part, (g3_row_id)r, 0);
+    params[count++] = make_param(c, part, (g3_row_id)r, 0, false);
+  }
+  if (c->tied && part->first && part->last && part->chunks > 0) {
+    places[count] = (g3_param_place){G3_ROW_WTE, 0};
+    params[count++] = make_param(c, part, G3_ROW_WTE, 0, true);
   }
   *out = params;
   if (place)

@@ -66,8 +66,9 @@ extern const g3_param_row g3_gpt_rows[G3_ROWS];
 /* Elements of a dimension in the whole model. */
 int64_t g3_dim_size(const g3_model_config *c, g3_dim d);
 
-/* Rows of the local vocabulary of one of tp ranks, padding included. */
-int64_t g3_vocab_part(int64_t vocab, int tp);
+/* Rows of the local vocabulary of one of tp ranks, padding included; cut into `chunks` blocks of
+ * one size over all ranks when that is not 0. */
+int64_t g3_vocab_part(int64_t vocab, int tp, int64_t chunks);
 
 /* Parameters of the whole model, each once; and how many tensors they are. */
 int64_t g3_gpt_count(const g3_model_config *c);
@@ -85,11 +86,14 @@ typedef struct {
   bool first, last;
   int tp, tp_rank;
   bool sequence_parallel;
+  int64_t chunks; /* exact: into how many blocks the whole model's products are cut; 0 = not */
 } g3_gpt_part;
 
 /* Local. The parameters that a part holds, in table order, with their slices; *out freed with
- * free(). Their groups: 0 = the embeddings, 1 + layer = a block, layers + 1 = the end. `row` (may
- * be NULL) gets the row and layer of each. */
+ * free(). Their groups: 0 = the embeddings, 1 + layer = a block, layers + 1 = the end. When chunks
+ * are given, a tied head has its copy of the embedding on a lone stage, too, as the last parameter:
+ * its gradient is then a sum of its own in any layout. `row` (may be NULL) gets the row and layer
+ * of each. */
 typedef struct {
   g3_row_id row;
   int layer;

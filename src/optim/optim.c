@@ -1,6 +1,7 @@
 #include "optim/optim.h"
 #include "util/array.h"
 #include "util/fault.h"
+#include "util/fixed.h"
 #include <stdlib.h>
 
 struct g3_optim {
@@ -8,6 +9,7 @@ struct g3_optim {
   g3_segment *segment; /* what of the flat space is mine */
   int nsegments;
   g3_tensor sums, control;
+  g3_tensor exact; /* f64 [1 + nsquares, G3_FIXED_SIZE]: the loss, then the squares; or none */
   g3_tensor exp_avg, exp_avg_sq, master;
 };
 
@@ -27,6 +29,8 @@ g3_status g3_optim_create(const g3_optim_spec *spec, g3_arenas *arenas, g3_optim
     return g3_trace_up(st, __FILE__, __LINE__);
   }
   o->sums = take(arenas, G3_F64, (int64_t)G3_SUM_SQUARES + spec->nsquares);
+  const int64_t exact = (1 + (int64_t)spec->nsquares) * G3_FIXED_SIZE;
+  o->exact = spec->exact ? take(arenas, G3_F64, exact) : g3_tensor_none();
   o->control = take(arenas, G3_U8, sizeof(g3_control));
   o->exp_avg = take(arenas, G3_F32, mine);
   o->exp_avg_sq = take(arenas, G3_F32, mine);
@@ -43,6 +47,15 @@ void g3_optim_destroy(g3_optim *o) {
 
 g3_tensor g3_optim_sums(const g3_optim *o) {
   return o->sums;
+}
+
+/* Exact: the sum that entry `number` of the squares, or the loss (-1), is rounded from. */
+static g3_tensor exact_entry(const g3_optim *o, int number) {
+  return g3_tensor_part(o->exact, 0, (1 + (int64_t)number) * G3_FIXED_SIZE, G3_FIXED_SIZE);
+}
+
+g3_tensor g3_optim_loss(const g3_optim *o) {
+  return o->exact.data ? exact_entry(o, -1) : g3_tensor_part(o->sums, 0, G3_SUM_LOSS, 1);
 }
 
 g3_tensor g3_optim_control(const g3_optim *o) {
@@ -84,6 +97,36 @@ g3_status g3_optim_adopt(g3_optim *o, g3_stream *s) {
   return G3_OK;
 }
 
+g3_status g3_optim_clear(g3_optim *o, g3_stream *s) {
+  G3_TRY(s->dev->ops->fill(s, o->sums, 0.0f));
+  return o->exact.data ? s->dev->ops->fill(s, o->exact, 0.0f) : G3_OK;
+}
+
+static g3_status all_reduce(g3_comm *c, g3_stream *s, g3_tensor t) {
+  return c->ops->all_reduce(c, s, t, G3_SUM);
+}
+
+/* Whole numbers are summed without rounding in any order, and rounded here, once. */
+static g3_status sum_up_exact(g3_optim *o, g3_stream *s, g3_comm *world, bool loss_alone) {
+  const int64_t all = g3_tensor_count(o->exact);
+  const g3_tensor squares = g3_tensor_part(o->exact, 0, G3_FIXED_SIZE, all - G3_FIXED_SIZE);
+  G3_TRY(all_reduce(world, s, loss_alone ? g3_optim_loss(o) : o->exact));
+  G3_TRY(s->dev->ops->exact_value(s, g3_tensor_part(o->sums, 0, G3_SUM_LOSS, 1), g3_optim_loss(o)));
+  if (loss_alone) return G3_OK;
+  return s->dev->ops->exact_value(s, g3_tensor_part(o->sums, 0, G3_SUM_SQUARES, o->spec.nsquares),
+                                  squares);
+}
+
+g3_status g3_optim_sum_up(g3_optim *o, g3_stream *s, g3_comm *world, bool loss_alone) {
+  G3_TRY(all_reduce(world, s, loss_alone ? g3_tensor_part(o->sums, 0, G3_SUM_LOSS, 1) : o->sums));
+  return o->exact.data ? sum_up_exact(o, s, world, loss_alone) : G3_OK;
+}
+
+static g3_status add_squares(g3_optim *o, g3_stream *s, int number, g3_tensor grads) {
+  if (o->exact.data) return s->dev->ops->exact_sum(s, exact_entry(o, number), grads, true);
+  return s->dev->ops->sum_squares(s, g3_tensor_part(o->sums, 0, G3_SUM_SQUARES + number, 1), grads);
+}
+
 g3_status g3_optim_squares(g3_optim *o, g3_stream *s) {
   if (!o->spec.counts_all) return G3_OK;
   for (int i = 0; i < o->nsegments; i++) {
@@ -91,8 +134,7 @@ g3_status g3_optim_squares(g3_optim *o, g3_stream *s) {
     const g3_param *p = &o->spec.flat->param[part->param];
     const bool counted_by_other = p->whole_on_tp && !o->spec.counts_tp;
     if (p->copy || (counted_by_other && !g3_fault("norm-counted-twice"))) continue;
-    const g3_tensor sum = g3_tensor_part(o->sums, 0, G3_SUM_SQUARES + p->number, 1);
-    G3_TRY(s->dev->ops->sum_squares(s, sum, in_flat(o->spec.grads, part)));
+    G3_TRY(add_squares(o, s, p->number, in_flat(o->spec.grads, part)));
   }
   return G3_OK;
 }

@@ -1,6 +1,7 @@
 /* AdamW with clipping on the shard of the flat space that a rank owns. */
 #ifndef G3_OPTIM_OPTIM_H
 #define G3_OPTIM_OPTIM_H
+#include "comm/comm.h"
 #include "config/config.h"
 #include "device/device.h"
 #include "parallel/flat.h"
@@ -14,6 +15,7 @@ typedef struct {
   int nsquares; /* parameters in the whole model */
   bool counts_tp; /* this rank counts parameters that are whole on tp: tp rank 0 */
   bool counts_all; /* false on ranks whose gradients are counted elsewhere (dp > 0 without ZeRO) */
+  bool exact; /* loss and squares are summed without rounding (util/fixed.h) */
 } g3_optim_spec;
 
 /* Local. Takes moments (and f32 master weights when params are bf16) from the optimizer arena, and
@@ -21,7 +23,10 @@ typedef struct {
 G3_MUST_USE g3_status g3_optim_create(const g3_optim_spec *spec, g3_arenas *arenas, g3_optim **out);
 void g3_optim_destroy(g3_optim *o); /* NULL is fine */
 
-/* The vector of sums, f64 [G3_SUM_SQUARES + nsquares], and the control block, u8. Owned by o. */
+/* The vector of sums, f64 [G3_SUM_SQUARES + nsquares], and the control block, u8. Where the loss is
+ * added: f64 [1], its entry of the sums, or exact the sum f64 [G3_FIXED_SIZE] that it is rounded
+ * from. Owned by o. */
+g3_tensor g3_optim_loss(const g3_optim *o);
 g3_tensor g3_optim_sums(const g3_optim *o);
 g3_tensor g3_optim_control(const g3_optim *o);
 
@@ -35,9 +40,16 @@ const g3_segment *g3_optim_segments(const g3_optim *o, int *n);
 /* Local. Master weights := the weights (after initialisation or a load without masters). */
 G3_MUST_USE g3_status g3_optim_adopt(g3_optim *o, g3_stream *s);
 
+/* Local. Clears the sums: where a step or an evaluation begins. */
+G3_MUST_USE g3_status g3_optim_clear(g3_optim *o, g3_stream *s);
+
+/* Collective over all ranks. Sums the vector of sums over them; of it only the loss with
+ * `loss_alone`. */
+G3_MUST_USE g3_status g3_optim_sum_up(g3_optim *o, g3_stream *s, g3_comm *world, bool loss_alone);
+
 /* Local. Adds each owned gradient's square to its entry of the sums (float64, in table order, each
- * element of the model once over all ranks). The caller clears the sums when a step begins, reduces
- * them over all ranks after this, then calls step. */
+ * element of the model once over all ranks). The caller clears the sums when a step begins, sums
+ * them up over all ranks after this, then calls step. */
 G3_MUST_USE g3_status g3_optim_squares(g3_optim *o, g3_stream *s);
 
 /* Local. Control from the reduced sums, then AdamW on the shard; with bf16 the weights are rounded

@@ -37,7 +37,7 @@ static int choose_buckets(const g3_param *params, place *at, int n, int64_t buck
   int64_t elements = 0;
   for (int i = 0; i < n; i++) {
     if (i > 0) {
-      const bool tied = at[i].sum_ends && !at[i - 1].sum_ends;
+      const bool tied = at[i].sum_ends; /* of its own, also the head's copy on the same rank */
       const bool group_ends = at[i].group != at[i - 1].group && !at[i].sum_ends;
       if (tied || (group_ends && elements >= bucket_elements)) {
         bucket++;

@@ -1,4 +1,5 @@
 #include "parallel/reduce.h"
+#include "parallel/tree.h"
 #include "util/array.h"
 #include "util/fault.h"
 #include <stdlib.h>
@@ -68,8 +69,31 @@ static g3_status all_reduce(g3_comm *c, g3_stream *s, g3_tensor t) {
 static g3_status sum_over_dp(g3_reducer *r, const g3_bucket *b) {
   const g3_tensor all = elements(r->spec.grads, b->offset, b->count);
   if (r->dp->size == 1) return G3_OK;
+  if (r->spec.tree)
+    return (r->spec.zero ? g3_tree_reduce_scatter : g3_tree_all_reduce)(r->dp, r->spec.side, all,
+                                                                        r->spec.scratch);
   if (!r->spec.zero) return all_reduce(r->dp, r->spec.side, all);
   return r->dp->ops->reduce_scatter(r->dp, r->spec.side, my_range(r, r->spec.grads, b), all);
+}
+
+/* What of a bucket this rank holds the sum of. */
+static g3_tensor summed(const g3_reducer *r, const g3_bucket *b) {
+  return r->spec.zero ? my_range(r, r->spec.grads, b)
+                      : elements(r->spec.grads, b->offset, b->count);
+}
+
+/* The gradients of the embedding and of the head, each complete, of which the latter is ever the
+ * earlier bucket: their sum into both. */
+static g3_status join_ends(g3_reducer *r) {
+  const g3_device_ops *ops = r->spec.dev->ops;
+  const g3_bucket *tied[2] = {NULL, NULL};
+  int n = 0;
+  for (int b = 0; b < r->spec.flat->nbuckets && n < 2; b++)
+    if (r->spec.flat->bucket[b].sum_ends) tied[n++] = &r->spec.flat->bucket[b];
+  if (n == 1 && r->ends) return all_reduce(r->ends, r->spec.side, summed(r, tied[0]));
+  if (n < 2) return G3_OK;
+  G3_TRY(ops->add(r->spec.side, summed(r, tied[0]), summed(r, tied[1])));
+  return ops->copy(r->spec.side, summed(r, tied[1]), summed(r, tied[0]));
 }
 
 static g3_status start(g3_reducer *r, int bucket) {
@@ -80,7 +104,7 @@ static g3_status start(g3_reducer *r, int bucket) {
     if (r->ends->rank == 0) G3_TRY(sum_over_dp(r, b));
     return all_reduce(r->ends, side, my_range(r, r->spec.grads, b));
   }
-  if (b->sum_ends && r->ends)
+  if (b->sum_ends && r->ends && !r->spec.tree)
     G3_TRY(all_reduce(r->ends, side, elements(r->spec.grads, b->offset, b->count)));
   if (!g3_fault("norm-not-summed"))
     G3_TRY(all_reduce(r->tp, side, elements(r->spec.grads, b->offset, b->sum_tp)));
@@ -105,6 +129,7 @@ g3_status g3_reducer_flush(g3_reducer *r, g3_stream *compute) {
     if (!r->started[b]) G3_TRY(start(r, b));
     r->started[b] = false;
   }
+  if (r->spec.tree) G3_TRY(join_ends(r));
   G3_TRY(follow(r, compute, r->spec.side));
   return G3_OK;
 }

@@ -15,6 +15,9 @@ typedef struct {
   g3_device *dev;
   g3_stream *side; /* reductions run here */
   bool zero; /* true: reduce-scatter and gather; false: all-reduce */
+  bool tree; /* sums over dp along trees (parallel/tree.h), and the tied embedding's two gradients
+                last of all, whether they lie on two ranks or on one */
+  g3_tensor scratch; /* f32, with tree and dp > 1: half of the largest bucket */
 } g3_reducer_spec;
 
 /* Local. */
@@ -26,8 +29,9 @@ void g3_reducer_destroy(g3_reducer *r);
 G3_MUST_USE g3_status g3_reducer_bucket(void *ctx, int bucket, g3_stream *compute);
 
 /* Collective over dp, tp and ends. Reduces what g3_reducer_bucket was not told of (the tied
- * embedding: first over the ends, then over dp), and makes `compute` wait for all. Afterwards rank
- * d's range of each bucket (zero), or everything, holds the sum; called once a step. */
+ * embedding: first over the ends, then over dp; with tree the other way round), and makes `compute`
+ * wait for all. Afterwards rank d's range of each bucket (zero), or everything, holds the sum;
+ * called once a step. */
 G3_MUST_USE g3_status g3_reducer_flush(g3_reducer *r, g3_stream *compute);
 
 /* Collective over dp. With zero: gathers each bucket's updated ranges. */

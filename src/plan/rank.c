@@ -26,7 +26,8 @@ static g3_status place_on_grid(g3_rank *r) {
                           .last = stage == pp - 1,
                           .tp = r->grid.size[G3_TP],
                           .tp_rank = r->at.at[G3_TP],
-                          .sequence_parallel = c->parallel.sequence_parallel};
+                          .sequence_parallel = c->parallel.sequence_parallel,
+                          .chunks = c->train.exact ? c->parallel.exact_chunks : 0};
   r->micros = c->train.global_batch / r->grid.size[G3_DP] / c->train.micro_batch;
   return G3_OK;
 }
@@ -44,6 +45,20 @@ static g3_status lay_out_params(g3_rank *r, g3_arenas *arenas) {
       g3_tensor_as_1d(g3_arena_tensor(arenas, G3_MEM_PARAMS, compute_dtype(r->config), count, 1));
   r->grads = g3_tensor_as_1d(g3_arena_tensor(arenas, G3_MEM_GRADS, G3_F32, count, 1));
   return G3_OK;
+}
+
+/* What sums along trees need: the samples' sums that wait, and room for what comes over dp. */
+static void lay_out_trees(g3_rank *r, g3_arenas *arenas) {
+  if (!r->config->train.exact) return;
+  const int levels = g3_fold_levels(r->micros);
+  r->fold = (g3_fold){.flat = r->flat, .grads = r->grads, .samples = r->micros};
+  if (levels > 0)
+    r->fold.levels = g3_arena_tensor(arenas, G3_MEM_GRADS, G3_F32, levels, r->flat->count);
+  if (r->grid.size[G3_DP] == 1) return;
+  int64_t most = 0;
+  for (int b = 0; b < r->flat->nbuckets; b++)
+    if (r->flat->bucket[b].count > most) most = r->flat->bucket[b].count;
+  r->tree_scratch = g3_tensor_as_1d(g3_arena_tensor(arenas, G3_MEM_COMM, G3_F32, most / 2, 1));
 }
 
 static g3_status lay_out_pipeline(g3_rank *r, g3_arenas *arenas) {
@@ -77,7 +92,8 @@ static g3_status lay_out_model(g3_rank *r, g3_arenas *arenas) {
                             .stage = r->at.at[G3_PP],
                             .flat = r->flat,
                             .params = r->params,
-                            .grads = r->grads};
+                            .grads = r->grads,
+                            .fold = c->train.exact ? &r->fold : NULL};
   return g3_gpt_create(&spec, arenas, &r->gpt);
 }
 
@@ -90,7 +106,8 @@ static g3_status lay_out_optimizer(g3_rank *r, g3_arenas *arenas) {
                               .index = zero ? r->at.at[G3_DP] : 0,
                               .nsquares = g3_gpt_tensors(&r->config->model),
                               .counts_tp = r->at.at[G3_TP] == 0,
-                              .counts_all = zero || r->at.at[G3_DP] == 0};
+                              .counts_all = zero || r->at.at[G3_DP] == 0,
+                              .exact = r->config->train.exact};
   return g3_optim_create(&spec, arenas, &r->optim);
 }
 
@@ -98,10 +115,14 @@ static void lay_out_scratch(g3_rank *r, g3_arenas *arenas) {
   const g3_config *c = r->config;
   const int tp = r->grid.size[G3_TP];
   const int64_t tokens = c->train.micro_batch * c->model.seq;
+  const int64_t ffn = c->model.ffn / tp, qkv = 3 * c->model.width / tp;
   const g3_workload work = {.tokens = tokens,
                             .width = c->model.width,
-                            .ffn = c->model.ffn / tp,
-                            .vocab = g3_vocab_part(c->model.vocab, tp),
+                            .ffn = ffn,
+                            .cut = !c->train.exact ? 0
+                                   : ffn > qkv     ? ffn
+                                                   : qkv,
+                            .vocab = g3_vocab_part(c->model.vocab, tp, r->part.chunks),
                             .head_dim = c->model.width / c->model.heads,
                             .dtype = compute_dtype(c)};
   const g3_device_ops *ops = g3_device_ops_named(g3_config_backend(c));
@@ -131,6 +152,7 @@ static g3_status lay_out_checkpoint(g3_rank *r, g3_arenas *arenas) {
 static g3_status build(g3_rank *r, g3_arenas *arenas) {
   G3_TRY(place_on_grid(r));
   G3_TRY(lay_out_params(r, arenas));
+  lay_out_trees(r, arenas);
   G3_TRY(lay_out_pipeline(r, arenas));
   G3_TRY(lay_out_model(r, arenas));
   G3_TRY(lay_out_optimizer(r, arenas));

@@ -23,6 +23,8 @@ typedef struct {
   g3_optim *optim;
   g3_tensor workspace; /* of the compute stream */
   g3_tensor comm_scratch; /* of the communicators */
+  g3_fold fold; /* exact: sums up the samples of a step */
+  g3_tensor tree_scratch; /* exact: of sums of buckets over dp */
   g3_tensor tokens; /* i32 [micros * micro_batch, seq + 1] */
   g3_ckpt_item *save; /* what this rank writes into a checkpoint */
   int nsave;

@@ -143,7 +143,8 @@ static const char *find_repeated_row(const g3_job *layout, g3_job *one, const g3
 
 static bool padding_fits(const g3_job *layout, const g3_evidence *e) {
   const int tp = layout->mesh->grid.size[G3_TP];
-  const int64_t vocab = layout->config->model.vocab, padded = g3_vocab_part(vocab, tp) * tp;
+  const int64_t vocab = layout->config->model.vocab;
+  const int64_t padded = g3_vocab_part(vocab, tp, layout->rank->part.chunks) * tp;
   const double leak = log((double)padded / (double)vocab);
   return padded > vocab && fabs(e->loss - e->one_loss - leak) < 0.3 * leak;
 }

@@ -31,8 +31,7 @@ static void attach(g3_job *job) {
   g3_rank *r = job->rank;
   g3_stage *stage = g3_gpt_stage(r->gpt);
   g3_comm *pp = g3_mesh_over(job->mesh, 1u << G3_PP);
-  const g3_tensor loss = g3_tensor_part(g3_optim_sums(r->optim), 0, G3_SUM_LOSS, 1);
-  g3_gpt_attach(r->gpt, job->dev, g3_mesh_over(job->mesh, 1u << G3_TP), loss);
+  g3_gpt_attach(r->gpt, job->dev, g3_mesh_over(job->mesh, 1u << G3_TP), g3_optim_loss(r->optim));
   g3_runtime_attach(r->train, &stage, 1, pp, job->compute);
   g3_runtime_attach(r->eval, &stage, 1, pp, job->compute);
 }
@@ -57,7 +56,9 @@ static g3_status lay_out(g3_job *job) {
                                 .mesh = job->mesh,
                                 .dev = job->dev,
                                 .side = job->side,
-                                .zero = job->config->parallel.zero > 0};
+                                .zero = job->config->parallel.zero > 0,
+                                .tree = job->config->train.exact,
+                                .scratch = job->rank->tree_scratch};
   return g3_reducer_create(&spec, &job->reducer);
 }
 

@@ -45,9 +45,8 @@ static g3_status flush(void *ctx, int stage, g3_stream *s) {
 }
 
 static g3_status clear(g3_job *job, bool grads) {
-  const g3_device_ops *ops = job->dev->ops;
-  if (grads) G3_TRY(ops->fill(job->compute, job->rank->grads, 0.0f));
-  return ops->fill(job->compute, g3_optim_sums(job->rank->optim), 0.0f);
+  if (grads) G3_TRY(job->dev->ops->fill(job->compute, job->rank->grads, 0.0f));
+  return g3_optim_clear(job->rank->optim, job->compute);
 }
 
 /* What the host knows: the tokens of the batch, signals, failures. */
@@ -62,10 +61,8 @@ static g3_status add_host_sums(g3_job *job, bool failed) {
   return job->dev->ops->sync(job->compute);
 }
 
-static g3_status sum_up(g3_job *job, int64_t count) {
-  g3_comm *world = job->world;
-  return world->ops->all_reduce(
-      world, job->compute, g3_tensor_part(g3_optim_sums(job->rank->optim), 0, 0, count), G3_SUM);
+static g3_status sum_up(g3_job *job, bool loss_alone) {
+  return g3_optim_sum_up(job->rank->optim, job->compute, job->world, loss_alone);
 }
 
 static g3_status read_control(g3_job *job, g3_control *out) {
@@ -80,7 +77,7 @@ static g3_status agree_by_sums(g3_job *job, g3_status local) {
   double stop;
   must(g3_optim_squares(job->rank->optim, job->compute));
   must(add_host_sums(job, local != G3_OK));
-  must(sum_up(job, sums.dim[0]));
+  must(sum_up(job, false));
   must(job->dev->ops->copy(job->compute, g3_tensor_1d(&stop, G3_F64, 1),
                            g3_tensor_part(sums, 0, G3_SUM_STOP, 1)));
   must(job->dev->ops->sync(job->compute));
@@ -151,7 +148,7 @@ static g3_status evaluate(g3_job *job, sample_fn sample, int64_t end, int64_t to
     g3_gpt_batch(job->rank->gpt, job->rank->tokens.data, 0, false);
     must(g3_runtime_run(job->rank->eval, NULL, NULL, NULL));
   }
-  must(sum_up(job, 1));
+  must(sum_up(job, true));
   must(job->dev->ops->copy(job->compute, g3_tensor_1d(&sum, G3_F64, 1),
                            g3_tensor_part(g3_optim_sums(job->rank->optim), 0, G3_SUM_LOSS, 1)));
   must(job->dev->ops->sync(job->compute));

@@ -118,10 +118,9 @@ static job job_of(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b, const g3_
   const int64_t along = spec->cut == G3_CUT_M ? shape.m : spec->cut == G3_CUT_N ? shape.n : shape.k;
   G3_CHECK(spec->block > 0 && along % spec->block == 0, "gemm: %lld is not whole blocks of %lld",
            (long long)along, (long long)spec->block);
-  G3_CHECK(spec->cut != G3_CUT_K ||
-               (c.ndim == 3 && c.dtype == G3_F32 && g3_tensor_dense(c) &&
-                c.dim[0] == along / spec->block && !spec->accumulate && !spec->bias.data),
-           "gemm: cut along k, C is not f32 [%lld, m, n], or has something added",
+  G3_CHECK(spec->cut != G3_CUT_K || (c.ndim == 3 && c.dtype == G3_F32 && g3_tensor_dense(c) &&
+                                     c.dim[0] == along / spec->block && !spec->bias.data),
+           "gemm: cut along k, C is not f32 [%lld, m, n], or has a bias",
            (long long)(along / spec->block));
   room free = room_of(s, a.dtype);
   job j = {.spec = spec, .blocks = along / spec->block, .bias = spec->bias};

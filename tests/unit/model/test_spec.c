@@ -41,7 +41,7 @@ static void vocabulary_parts(void **state) {
   (void)state;
   for (int64_t vocab = 2; vocab < 300; vocab += 7)
     for (int tp = 1; tp <= 16; tp++) {
-      const int64_t part = g3_vocab_part(vocab, tp);
+      const int64_t part = g3_vocab_part(vocab, tp, 0);
       assert_true(part % 8 == 0 && part * tp >= vocab);
       assert_true((part - 8) * tp < vocab); /* no more padding than the alignment needs */
     }
