@@ -17,7 +17,8 @@ same_checkpoints straight same 6
 
 again lower --lr 1e-5 --min-lr 1e-6
 said=lower.log
-[ "$(grep -c "^changed since the checkpoint: optim.lr 0.0003 -> 1e-05, optim.min_lr 3e-05 -> 1e-06$" lower.log)" = 1 ] ||
+change="changed since the checkpoint: optim.lr 0.0003 -> 1e-05, optim.min_lr 3e-05 -> 1e-06"
+[ "$(grep -c "^changed since" lower.log)" = 1 ] && grep -q "^$change$" lower.log ||
   fail "the change is not said in one line"
 same_metrics straight lower 1 3
 run whole-curve 1 --lr-schedule cosine --lr 1e-5 --min-lr 1e-6 --steps 6
@@ -29,6 +30,7 @@ grep -Eq '^  lr: 1.0e-05 ' lower/config.yaml && grep -Eq '^  min_lr: 1.0e-06 ' l
 
 # The same for every other part of the recipe; what belongs to the weights does not give way.
 again other --lr 3e-4 --min-lr 3e-5 --warmup 5 --clip 0.5 --weight-decay 0.2 --lr-schedule linear
-grep -Eq "^changed since .*optim.warmup 0 -> 5, optim.lr_schedule cosine -> linear, .*weight_decay 0 -> 0.2, optim.clip 1 -> 0.5$" \
-  other.log || fail "not all changes are said"
+for change in "warmup 0 -> 5" "lr_schedule cosine -> linear" "weight_decay 0 -> 0.2" "clip 1 -> 0.5"; do
+  grep -q "^changed since .*optim.$change" other.log || fail "$change is not said"
+done
 refused "train.seed = 8, but the checkpoint .* has 7" "$GPT3D" "${model[@]}" --steps 8 --seed 8 --out same

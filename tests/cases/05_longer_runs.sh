@@ -10,7 +10,8 @@ run run 1 --val-split 0.1 --steps 3 --eval-interval 100 --save-interval 100
 [ "$(jq -s 'map(select(.val_loss)) | length' run/metrics.jsonl)" = 0 ] || fail "three steps evaluated already"
 run run 1 "${base[@]}" --steps 5 --eval-interval 1
 steps_once run 5
-[ "$(jq -s -c 'map(select(.val_loss) | .step)' run/metrics.jsonl)" = "[4,5]" ] || fail "steps 4 and 5 have no validation loss"
+[ "$(jq -s -c 'map(select(.val_loss) | .step)' run/metrics.jsonl)" = "[4,5]" ] ||
+  fail "steps 4 and 5 have no validation loss"
 tree > before
 run run 1 "${base[@]}" --steps 5 --eval-interval 1
 grep -q "already at step 5" run.log || fail "a run that is over does not say so"

@@ -12,7 +12,8 @@ for clip in 0 0.05; do
       near "$(values "one-$clip" grad_norm | jq -c '.[:1]')" "$(values "$name" grad_norm | jq -c '.[:1]')" 1e-5
       near "$(values "one-$clip" loss)" "$(values "$name" loss)" 1e-5
       said=near.log
-      /usr/bin/python3 "$cases/weights.py" near "one-$clip" "$name" 1e-5 > near.log 2>&1 || fail "$name has other weights"
+      /usr/bin/python3 "$cases/weights.py" near "one-$clip" "$name" 1e-5 > near.log 2>&1 ||
+        fail "$name has other weights"
     done
   done
 done

@@ -25,6 +25,8 @@ for tied in true false; do
   done
 done
 run few 2 --layers 2 --pp 2 --steps 2
-grep -Eq '^stage 0 .*layers 0-0' few.log && grep -Eq '^stage 1 .*layers 1-1' few.log || fail "two stages share two layers otherwise"
-refused "parallel.pp = 4 stages are more than model.layers = 3" mpirun -np 4 "$GPT3D" "${model[@]}" --layers 3 --pp 4 --out never
+grep -Eq '^stage 0 .*layers 0-0' few.log && grep -Eq '^stage 1 .*layers 1-1' few.log ||
+  fail "two stages share two layers otherwise"
+refused "parallel.pp = 4 stages are more than model.layers = 3" \
+  mpirun -np 4 "$GPT3D" "${model[@]}" --layers 3 --pp 4 --out never
 [ ! -e never ] || fail "a refused run left its folder"

@@ -19,7 +19,8 @@ variant buffers --buffers
 [ "$(grep -c 'attn.*bias' buffers-said)" = 1 ] || fail "the mask buffers are not skipped with one line"
 variant bf16 --dtype BF16
 variant mixed --dtype MIXED
-cmp reference <(/usr/bin/python3 "$cases/hf_model.py" again --loss v.txt) && fail "rounding changes nothing, so nothing was tried"
+cmp reference <(/usr/bin/python3 "$cases/hf_model.py" again --loss v.txt) &&
+  fail "rounding changes nothing, so nothing was tried"
 
 # And back: the same values, in the shapes that they came in.
 want 0 "$GPT3D" ckpt export --format hf plain-ckpt --out back

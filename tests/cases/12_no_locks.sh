@@ -9,7 +9,8 @@ run with 2 --steps 4
 trial() {
   local unlocked=(LD_PRELOAD="$G3_NO_FLOCK" NO_FLOCK="$2" "${@:3}") steps
   for steps in 2 4; do
-    want 0 env "NO_FLOCK=$2" "${@:3}" mpirun -x LD_PRELOAD="$G3_NO_FLOCK" -np 2 "$GPT3D" "${model[@]}" --out "$1" --steps $steps
+    want 0 env "NO_FLOCK=$2" "${@:3}" \
+      mpirun -x LD_PRELOAD="$G3_NO_FLOCK" -np 2 "$GPT3D" "${model[@]}" --out "$1" --steps $steps
     once "warning: cannot lock $1/.lock .*make sure that no other run writes"
   done
   says "resuming from $1/checkpoints/step-00000002"

@@ -25,5 +25,3 @@ trial every-fifth 1 --log-interval 5
 trial evaluating 1 --val-split 0.1 --eval-interval 2
 said=every-step.log
 [ "$(grep -c '^step [1-6]/6 ' every-step.log)" = 6 ] || fail "not six lines for six steps"
-# Time spent on evaluation is not the steps'.
-jq -s -e '(map(.step_s) | max) < 20 * (map(.step_s) | min)' evaluating/metrics.jsonl > /dev/null || fail "steps with an evaluation are longer"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # labels: cases
-# EleutherAI/gpt-neox #1373 (also karpathy/nanoGPT pull request 691, NVIDIA/Megatron-LM #2258): a warm-up that gives rate
-# 0 at the first step, so that it changes nothing. The kind: the edges of learning-rate curves.
+# EleutherAI/gpt-neox #1373 (also karpathy/nanoGPT pull request 691, NVIDIA/Megatron-LM #2258): a warm-up that gives
+# rate 0 at the first step, so that it changes nothing. The kind: the edges of learning-rate curves.
 . "$(dirname "$0")/common.sh"
 model+=(--layers 1 --width 16 --heads 2 --steps 8 --min-lr 1e-4 --save-interval 1)
 rates() { jq -s -e --argjson warmup "$1" "$2" "$name/metrics.jsonl" > /dev/null || fail "$name: $(values "$name" lr)"; }
@@ -24,7 +24,8 @@ for curve in cosine linear wsd constant; do
     [ "$warmup" -le 1 ] || [ $curve = constant ] || [ "$(values "$name" lr | jq 'index(1e-3)')" = $((warmup - 1)) ] ||
       fail "$name reaches its peak at another step"
   done
-  refused "optim.warmup = 20 is more than train.steps = 8" "$GPT3D" "${model[@]}" --lr-schedule $curve --warmup 20 --out never
+  refused "optim.warmup = 20 is more than train.steps = 8" \
+    "$GPT3D" "${model[@]}" --lr-schedule $curve --warmup 20 --out never
 done
 [ ! -e never ] || fail "a refused run left its folder"
 

@@ -5,9 +5,9 @@
 cases=$G3_SOURCE/tests/cases
 
 # A later flag wins.
-model=(--layers 4 --width 64 --heads 4 --seq 32 --vocab 257 --dropout 0 --dtype f32 --seed 7 --lr 1e-3 --lr-schedule constant
-  --warmup 0 --weight-decay 0 --global-batch 8 --micro-batch 1 --val-split 0 --data text --threads 1 --save-interval 0
-  --eval-interval 0 --log-interval 0)
+model=(--layers 4 --width 64 --heads 4 --seq 32 --vocab 257 --dropout 0 --dtype f32 --seed 7 --lr 1e-3
+  --lr-schedule constant --warmup 0 --weight-decay 0 --global-batch 8 --micro-batch 1 --val-split 0 --data text
+  --threads 1 --save-interval 0 --eval-interval 0 --log-interval 0)
 
 # values NAME FIELD: of each step, as JSON, on one line.
 values() { jq -s -c "map(.$2)" "$1/metrics.jsonl"; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""hf_model.py DIR [FLAGS]: a tiny GPT-2 as Hugging Face's transformers store it, without that library; and what it computes.
+"""hf_model.py DIR [FLAGS]: a tiny GPT-2 as Hugging Face's transformers store it, without that library; its loss.
 
 --prefix TEXT     before every name ("transformer." unless given)
 --buffers         mask buffers beside the weights, as old files have them
@@ -54,17 +54,19 @@ def rounded(x, dtype):
 def write(folder, tensors, args):
     header, data, values = {}, b"", {}
     for i, (name, x) in enumerate(tensors.items()):
+        begin = len(data)
         dtype = ("F32", "F16")[i % 2] if args.dtype == "MIXED" else args.dtype
         raw, values[name] = rounded(x, dtype)
-        header[args.prefix + name] = {"dtype": dtype, "shape": x.shape, "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
+        header[args.prefix + name] = {"dtype": dtype, "shape": x.shape, "data_offsets": [begin, len(data)]}
     text = json.dumps(header).encode()
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/model.safetensors", "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + data)
     with open(f"{folder}/config.json", "w", encoding="utf-8") as f:
-        json.dump({"model_type": "gpt2", "n_layer": LAYERS, "n_embd": WIDTH, "n_head": HEADS, "n_positions": POSITIONS,
-                   "vocab_size": VOCAB, "n_inner": None, "activation_function": "gelu_new", "tie_word_embeddings": True}, f)
+        json.dump({"model_type": "gpt2", "n_layer": LAYERS, "n_embd": WIDTH, "n_head": HEADS,
+                   "n_positions": POSITIONS, "vocab_size": VOCAB, "n_inner": None,
+                   "activation_function": "gelu_new", "tie_word_embeddings": True}, f)
     return values
 
 

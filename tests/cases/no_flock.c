@@ -1,4 +1,4 @@
-/* Preloaded: a file system that cannot lock. NO_FLOCK is the errno it gives. */
+/* Preloaded: a file system that cannot lock. NO_FLOCK is the errno that it gives. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,6 +8,7 @@ int flock(int file, int operation) {
   (void)file;
   (void)operation;
   const char *text = getenv("NO_FLOCK");
-  errno = text ? atoi(text) : EIO;
+  const long wanted = text ? strtol(text, NULL, 10) : 0;
+  errno = wanted > 0 && wanted < 4096 ? (int)wanted : EIO;
   return -1;
 }
