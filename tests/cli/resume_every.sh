@@ -6,8 +6,8 @@
 
 # 39 training windows: the first epoch ends within step 3, the second within step 5.
 head -c 730 text > little
-model=("${small[@]}" --data little --vocab 257 --seed 3 --global-batch 16 --dropout 0.1 --val-split 0.13 --eval-interval 2
-  --lr 2e-3 --min-lr 2e-4 --warmup 2 --decay-steps 6 --save-interval 1 --log-interval 0)
+model=("${small[@]}" --data little --vocab 257 --seed 3 --global-batch 16 --dropout 0.1 --val-split 0.13
+  --eval-interval 2 --lr 2e-3 --min-lr 2e-4 --warmup 2 --decay-steps 6 --save-interval 1 --log-interval 0)
 layout=(--tp 2 --dp 2)
 step_dir() { printf 'checkpoints/step-%08d' "$1"; }
 
@@ -69,7 +69,8 @@ same_checkpoints unsignalled signalled $((step + 3))
 for dtype in f32 bf16; do
   rm -rf straight
   run straight 4 "${layout[@]}" --exact --dtype $dtype --steps 6
-  for other in "1 --pp 1" "8 --tp 2 --pp 2 --dp 2 --sequence-parallel" "2 --pp 2 --micro-batch 1" "4 --dp 4 --zero 0"; do
+  for other in "1 --pp 1" "8 --tp 2 --pp 2 --dp 2 --sequence-parallel" "2 --pp 2 --micro-batch 1" \
+    "4 --dp 4 --zero 0"; do
     rm -rf moved
     cp -r straight moved
     for later in 4 5 6; do rm -r "moved/$(step_dir "$later")"; done
