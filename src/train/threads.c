@@ -1,7 +1,9 @@
 #include "train/threads.h"
 #include "util/log.h"
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int g3_cores_allowed(void) {
@@ -10,9 +12,25 @@ int g3_cores_allowed(void) {
   return CPU_COUNT(&set);
 }
 
-/* The cores of the local launcher, which starts unbound; ours when it cannot be asked. */
+/* True when our parent is Open MPI's mpirun or its daemon on this node: not a shell that was bound
+ * on purpose. */
+static bool parent_is_launcher(void) {
+  static const char *const names[] = {"mpirun", "mpiexec", "orterun", "orted", "prterun", "prted"};
+  char path[64], name[32] = "";
+  snprintf(path, sizeof path, "/proc/%d/comm", (int)getppid());
+  FILE *file = fopen(path, "r");
+  if (!file) return false;
+  const bool read = fgets(name, sizeof name, file) != NULL;
+  fclose(file);
+  name[strcspn(name, "\n")] = '\0';
+  for (size_t i = 0; read && i < sizeof names / sizeof names[0]; i++)
+    if (strcmp(name, names[i]) == 0) return true;
+  return false;
+}
+
+/* The cores of the local launcher, which starts unbound; ours when there is none to ask. */
 static void launcher_cores(cpu_set_t *set) {
-  if (g3_comm_launched() && sched_getaffinity(getppid(), sizeof *set, set) == 0) return;
+  if (parent_is_launcher() && sched_getaffinity(getppid(), sizeof *set, set) == 0) return;
   if (sched_getaffinity(0, sizeof *set, set) != 0) {
     CPU_ZERO(set);
     CPU_SET(0, set);
@@ -46,11 +64,11 @@ g3_status g3_threads_plan(g3_comm *world, int wanted, g3_thread_plan *out) {
     G3_INFO(
         "threads: the launcher had bound this rank to %d of %d cores; unbound it for %d threads",
         mine, plan.cores, plan.threads);
-  else if (mine < plan.threads)
+  else if (mine < plan.threads && local_rank == 0)
     G3_WARN("%d threads on %d cores: they will wait for each other; use --threads %d or mpirun "
             "--bind-to none",
             plan.threads, mine, mine);
-  if (plan.local_ranks > plan.cores && !g3_comm_yields())
+  if (local_rank == 0 && plan.local_ranks > plan.cores && !g3_comm_yields())
     G3_WARN("%d ranks wait busily on %d cores: start with mpirun --oversubscribe, or set "
             "OMPI_MCA_mpi_yield_when_idle=1",
             plan.local_ranks, plan.cores);
