@@ -18,10 +18,19 @@ G3_MUST_USE g3_status g3_tokens_open(const char *path, int64_t vocab, g3_tokens 
 void g3_tokens_close(g3_tokens *t); /* NULL is fine */
 int64_t g3_tokens_count(const g3_tokens *t);
 
-/* Pure. The file that holds the tokens ("mock" without one), and at which of its bytes a token
- * lies; -1 without a file. */
+/* Pure. The file that holds the tokens; "mock" without one. */
 const char *g3_tokens_file(const g3_tokens *t);
-int64_t g3_tokens_byte(const g3_tokens *t, int64_t token);
+
+/* Where a token lies, for people; all -1 without a file. */
+typedef struct {
+  int64_t byte; /* of the file */
+  int64_t document; /* counted from 0; of a text: the line */
+  int64_t inside; /* tokens from where the document begins */
+} g3_token_place;
+
+/* Local. Looks a token of [0, count) up in the text, or in the header file, which is read anew: for
+ * messages. G3_EIO or G3_EFORMAT when that has changed. */
+G3_MUST_USE g3_status g3_tokens_place(const g3_tokens *t, int64_t token, g3_token_place *out);
 
 /* Local. Copies tokens [start, start + n) into out. A token id outside [0, vocab) is G3_EFORMAT and
  * named with its position. No allocation. */

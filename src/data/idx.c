@@ -141,3 +141,25 @@ g3_status g3_idx_parse(const char *path, const g3_map *idx, int64_t bin_bytes, g
   *out = found;
   return G3_OK;
 }
+
+g3_status g3_idx_document(const char *path, const g3_map *idx, int64_t token, int64_t *document,
+                          int64_t *inside) {
+  header h = {.path = path};
+  G3_TRY(read_header(path, idx, &h));
+  h.bin_bytes = INT64_MAX; /* where the bytes lie does not matter here */
+  G3_TRY(check_documents(&h));
+  int64_t total = 0, sequence = 0;
+  for (int64_t d = 0; d + 1 < h.documents; d++) {
+    const int64_t begin = total, end = g3_bytes_get_signed(h.docs + 8 * (d + 1), 8);
+    for (; sequence < end; sequence++) {
+      int64_t length, byte;
+      G3_TRY(sequence_at(&h, sequence, &length, &byte));
+      if (!g3_add_ok(total, length, &total)) break;
+    }
+    if (token >= total) continue;
+    *document = d;
+    *inside = token - begin;
+    return G3_OK;
+  }
+  return G3_FAIL(G3_EFORMAT, "%s: token %lld is in no document", path, (long long)token);
+}

@@ -38,4 +38,9 @@ typedef struct {
 G3_MUST_USE g3_status g3_idx_parse(const char *path, const g3_map *idx, int64_t bin_bytes,
                                    g3_idx *out);
 
+/* Local. Which document of a header file that was parsed before holds a token, counted from 0, and
+ * how many tokens of it come before. G3_EFORMAT when none does. */
+G3_MUST_USE g3_status g3_idx_document(const char *path, const g3_map *idx, int64_t token,
+                                      int64_t *document, int64_t *inside);
+
 #endif

@@ -10,6 +10,7 @@
 struct g3_tokens {
   char *name; /* of the file with the tokens, for messages; "mock" */
   int64_t vocab;
+  bool is_text; /* bytes are tokens; otherwise a pair, or "mock" */
   g3_map map; /* nothing for "mock" */
   g3_idx idx; /* where the tokens lie in it; no runs for "mock" */
 };
@@ -38,6 +39,7 @@ static g3_status open_text(g3_tokens *t, const char *path) {
                    path);
   G3_TRY(g3_map_open(path, &t->map));
   if (t->map.size == 0) return G3_FAIL(G3_EFORMAT, "%s: no tokens: the file is empty", path);
+  t->is_text = true;
   t->idx = (g3_idx){.type = g3_token_byte, .tokens = t->map.size, .runs = 1};
   return G3_NEW_ARRAY(1, &t->idx.run); /* zeroed: token 0 is byte 0 */
 }
@@ -110,10 +112,45 @@ const char *g3_tokens_file(const g3_tokens *t) {
   return t->idx.run ? t->name : "mock";
 }
 
-int64_t g3_tokens_byte(const g3_tokens *t, int64_t token) {
-  if (!t->idx.run) return -1;
-  const g3_token_run *run = &t->idx.run[run_of(&t->idx, token)];
-  return run->byte + (token - run->token) * t->idx.type.bytes;
+/* Lines are the documents of a text. */
+static void place_in_text(const g3_tokens *t, g3_token_place *p) {
+  int64_t begin = 0;
+  p->document = 0;
+  for (int64_t i = 0; i < p->byte; i++) {
+    if (t->map.data[i] != '\n') continue;
+    p->document++;
+    begin = i + 1;
+  }
+  p->inside = p->byte - begin;
+}
+
+static g3_status place_in_pair(const g3_tokens *t, int64_t token, g3_token_place *p) {
+  g3_map idx;
+  char *name;
+  G3_TRY(name_of(t->name, strlen(t->name) - 4, ".idx", &name));
+  g3_status st = g3_map_open(name, &idx);
+  if (st == G3_OK) {
+    st = g3_idx_document(name, &idx, token, &p->document, &p->inside);
+    g3_map_close(&idx);
+  }
+  free(name);
+  return st;
+}
+
+g3_status g3_tokens_place(const g3_tokens *t, int64_t token, g3_token_place *out) {
+  G3_CHECK(token >= 0 && token < t->idx.tokens, "token %lld of %lld does not exist",
+           (long long)token, (long long)t->idx.tokens);
+  g3_token_place p = {-1, -1, -1};
+  if (t->idx.run) {
+    const g3_token_run *run = &t->idx.run[run_of(&t->idx, token)];
+    p.byte = run->byte + (token - run->token) * t->idx.type.bytes;
+    if (t->is_text)
+      place_in_text(t, &p);
+    else
+      G3_TRY(place_in_pair(t, token, &p));
+  }
+  *out = p;
+  return G3_OK;
 }
 
 /* Tokens [start, start + n), all of run r. */

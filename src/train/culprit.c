@@ -83,54 +83,57 @@ static g3_status first_of_all(g3_job *job, sighting *first) {
 }
 
 /* Where samples [first, first + count) lie in the data, as many as a line holds. */
-static void say_samples(const g3_job *job, int64_t first, int64_t count) {
+static g3_status say_samples(const g3_job *job, int64_t first, int64_t count) {
   enum { MOST = 8 };
-  char text[MOST * 80] = "";
+  char text[MOST * 160] = "";
   size_t used = 0;
   for (int64_t i = 0; i < count && i < MOST; i++) {
     const int64_t token = g3_sample_train_token(&job->split, first + i);
-    const int64_t byte = g3_tokens_byte(job->tokens, token);
+    g3_token_place p;
+    G3_TRY(g3_tokens_place(job->tokens, token, &p));
     used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld at token %lld", i ? ", " : "",
                              (long long)(first + i), (long long)token);
-    if (byte >= 0)
-      used += (size_t)snprintf(text + used, sizeof text - used, " (byte %lld)", (long long)byte);
+    if (p.byte >= 0)
+      used += (size_t)snprintf(text + used, sizeof text - used,
+                               " (byte %lld, token %lld of document %lld)", (long long)p.byte,
+                               (long long)p.inside, (long long)p.document);
   }
   G3_WARN("step %lld: samples of %s, each of %lld tokens: %s%s", (long long)job->step,
           g3_tokens_file(job->tokens), (long long)job->split.seq + 1, text,
           count > MOST ? ", ..." : "");
+  return G3_OK;
 }
 
-static void say(const g3_job *job, const sighting *f) {
+/* A tensor of a micro-batch's work. */
+static g3_status say_tensor(const g3_job *job, const sighting *f, const char *place) {
   const g3_train_config *t = &job->config->train;
-  const int64_t seq = job->config->model.seq, begin = job->consumed - t->global_batch;
-  const int64_t first = begin + f->micro * t->micro_batch;
+  const int64_t seq = job->config->model.seq;
+  const int64_t first = job->consumed - t->global_batch + f->micro * t->micro_batch;
+  G3_WARN("step %lld: first not finite: %s, layer %d, tensor %s, micro-batch %lld, sample %lld at "
+          "position %lld",
+          (long long)job->step, place, f->layer, g3_seen_names[f->kind], (long long)f->micro,
+          (long long)(first + f->row / seq), (long long)(f->row % seq));
+  return say_samples(job, first, t->micro_batch);
+}
+
+static g3_status say(const g3_job *job, const sighting *f) {
   char place[96];
   snprintf(place, sizeof place, "rank %d (tp %d, dp %d, pp %d), stage %d", f->rank, f->at.at[G3_TP],
            f->at.at[G3_DP], f->at.at[G3_PP], f->at.at[G3_PP]);
-  switch (f->when) {
-  case WEIGHTS:
+  if (f->when == FORWARD || f->when == BACKWARD) return say_tensor(job, f, place);
+  if (f->when == WEIGHTS)
     G3_WARN("step %lld: not finite before the step: weight %s on %s; go on from an earlier "
             "checkpoint",
             (long long)job->step, f->param, place);
-    return;
-  case FORWARD:
-  case BACKWARD:
-    G3_WARN("step %lld: first not finite: %s, layer %d, tensor %s, micro-batch %lld, sample %lld "
-            "at position %lld",
-            (long long)job->step, place, f->layer, g3_seen_names[f->kind], (long long)f->micro,
-            (long long)(first + f->row / seq), (long long)(f->row % seq));
-    say_samples(job, first, t->micro_batch);
-    return;
-  case GRADIENTS:
+  else if (f->when == GRADIENTS)
     G3_WARN("step %lld: first not finite: %s, gradient of %s, though all that it is made of is "
             "finite: it overflows",
             (long long)job->step, place, f->param);
-    return;
-  case NOTHING:
+  else
     G3_WARN("step %lld: computed once more, every number is finite on every rank: a sum over ranks "
             "overflows, or memory or network change numbers",
             (long long)job->step);
-  }
+  return G3_OK;
 }
 
 static g3_status search_all(search *f) {
@@ -148,6 +151,5 @@ g3_status g3_culprit_report(g3_job *job) {
               .first = {.when = NOTHING, .rank = job->world->rank, .at = job->mesh->me}};
   G3_TRY(g3_comm_agree(job->world, search_all(&f)));
   G3_TRY(first_of_all(job, &f.first));
-  if (job->world->rank == 0) say(job, &f.first);
-  return G3_OK;
+  return g3_comm_agree(job->world, job->world->rank == 0 ? say(job, &f.first) : G3_OK);
 }

@@ -165,6 +165,57 @@ static void empty_sequences_do_not_change_the_tokens(void **state) {
   g3_tokens_close(t);
 }
 
+static void expect_place(const g3_tokens *t, int64_t token, int64_t byte, int64_t document,
+                         int64_t inside) {
+  g3_token_place p;
+  assert_int_equal(g3_tokens_place(t, token, &p), G3_OK);
+  assert_int_equal(p.byte, byte);
+  assert_int_equal(p.document, document);
+  assert_int_equal(p.inside, inside);
+}
+
+static void a_token_s_place(void **state) {
+  (void)state;
+  g3_tokens *t;
+  write_file("text", "ab\n\ncd", 6);
+  assert_int_equal(g3_tokens_open("text", 256, &t), G3_OK);
+  expect_place(t, 0, 0, 0, 0);
+  expect_place(t, 2, 2, 0, 2); /* a newline belongs to its line */
+  expect_place(t, 3, 3, 1, 0);
+  expect_place(t, 5, 5, 2, 1);
+  g3_tokens_close(t);
+
+  /* documents of 0, 2 + 3, 0 and 4 tokens of two bytes; the last lies first in the file */
+  static const int32_t lengths[] = {2, 3, 0, 4};
+  static const int64_t offsets[] = {8, 12, 18, 0}, docs[] = {0, 0, 2, 3, 4};
+  idx_file idx = idx_head(8, 4, 5);
+  for (int i = 0; i < 4; i++)
+    idx_put(&idx, 4, lengths[i]);
+  for (int i = 0; i < 4; i++)
+    idx_put(&idx, 8, offsets[i]);
+  for (int i = 0; i < 5; i++)
+    idx_put(&idx, 8, docs[i]);
+  idx_write(&idx, "p.idx");
+  write_file("p.bin", "\1\0\2\0\3\0\4\0\5\0\6\0\7\0\10\0\11\0", 18);
+  assert_int_equal(g3_tokens_open("p.bin", 256, &t), G3_OK);
+  expect_place(t, 0, 8, 1, 0);
+  expect_place(t, 1, 10, 1, 1);
+  expect_place(t, 2, 12, 1, 2);
+  expect_place(t, 4, 16, 1, 4);
+  expect_place(t, 5, 0, 3, 0);
+  expect_place(t, 8, 6, 3, 3);
+  g3_token_place untouched = {7, 7, 7};
+  assert_int_equal(unlink("p.idx"), 0);
+  assert_int_equal(g3_tokens_place(t, 0, &untouched), G3_EIO);
+  assert_int_equal(untouched.byte, 7);
+  g3_tokens_close(t);
+
+  assert_int_equal(g3_tokens_open("mock", 256, &t), G3_OK);
+  expect_place(t, 12, -1, -1, -1);
+  assert_string_equal(g3_tokens_file(t), "mock");
+  g3_tokens_close(t);
+}
+
 static void the_generated_stream_is_a_function_of_position(void **state) {
   (void)state;
   enum { N = 3000 };
@@ -233,6 +284,7 @@ int main(void) {
       cmocka_unit_test(negative_and_huge_ids_are_outside_any_vocabulary),
       cmocka_unit_test(scattered_sequences_read_in_the_order_of_the_header),
       cmocka_unit_test(empty_sequences_do_not_change_the_tokens),
+      cmocka_unit_test(a_token_s_place),
       cmocka_unit_test(the_generated_stream_is_a_function_of_position),
       cmocka_unit_test(the_generated_stream_can_be_learned),
       cmocka_unit_test(a_vocabulary_of_one_works),

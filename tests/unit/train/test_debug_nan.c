@@ -101,9 +101,9 @@ static void every_tensor_is_found(void **state) {
              layer, g3_seen_names[k]);
     const char *said = report(&r.job);
     says(said, wanted);
-    snprintf(wanted, sizeof wanted, "13 at token %lld (byte %lld)",
-             (long long)g3_sample_train_token(&r.job.split, 13),
-             (long long)g3_sample_train_token(&r.job.split, 13));
+    const long long token = (long long)g3_sample_train_token(&r.job.split, 13);
+    snprintf(wanted, sizeof wanted, "13 at token %lld (byte %lld, token %lld of document 0)", token,
+             token, token);
     says(said, wanted);
     assert_int_equal(r.job.step, 2); /* the report moves nothing */
     assert_int_equal(r.job.consumed, 16);
