@@ -31,12 +31,12 @@ static int make_folder(void **state) {
 }
 
 static void open_run(run *r, const char *nan) {
-  char *args[] = {"--layers",  "3",    "--width",        "16", "--heads",       "2",
-                  "--seq",     "8",    "--vocab",        "91", "--data",        "letters",
-                  "--lr",      "1e-2", "--val-split",    "0",  "--warmup",      "2",
-                  "--steps",   "10",   "--dp",           "1",  "--micro-batch", "2",
-                  "--threads", "1",    "--global-batch", "8",  "--debug-nan",   (char *)nan,
-                  "--out",     "run",  "--dropout",      "0.1"};
+  char *args[] = {"--layers",  "3",    "--width",        "16",    "--heads",       "2",
+                  "--seq",     "8",    "--vocab",        "91",    "--data",        "letters",
+                  "--lr",      "1e-2", "--val-split",    "0",     "--warmup",      "2",
+                  "--steps",   "10",   "--dp",           "1",     "--micro-batch", "2",
+                  "--threads", "1",    "--global-batch", "8",     "--debug-nan",   (char *)nan,
+                  "--out",     "run",  "--tied",         "false", "--dropout",     "0.1"};
   memset(r, 0, sizeof *r);
   ok(g3_comm_self(&r->self));
   ok(g3_settings_load((int)(sizeof args / sizeof *args), args, &r->settings));
@@ -125,6 +125,35 @@ static void a_weight_is_found(void **state) {
   const char *said = report(&r.job);
   says(said, "not finite before the step: weight ");
   says(said, p->name);
+  close_run(&r);
+}
+
+/* Multiplies a parameter's numbers. */
+static void scale(run *r, const char *name, float k) {
+  const g3_flat *flat = r->job.rank->flat;
+  for (int i = 0; i < flat->nparams; i++) {
+    const g3_param *p = &flat->param[i];
+    float *w = (float *)r->job.rank->params.data + p->offset;
+    for (int64_t j = 0; j < p->count && strcmp(p->name, name) == 0; j++)
+      w[j] *= k;
+  }
+}
+
+/* Every tensor of forward and backward is finite, a product of two of them is not. */
+static void a_gradient_that_overflows_is_found(void **state) {
+  (void)state;
+  run r;
+  g3_step_result out;
+  open_run(&r, "");
+  scale(&r, "head.weight", 1e20f);
+  scale(&r, "blocks.2.mlp.up.weight", 1e22f);
+  scale(&r, "blocks.2.mlp.down.weight", 1e-22f);
+  ok(g3_step(&r.job, &out));
+  assert_true(out.skipped);
+  assert_true(isfinite(out.loss));
+  const char *said = report(&r.job);
+  says(said, "gradient of blocks.2.mlp.down.weight");
+  says(said, "it overflows");
   close_run(&r);
 }
 
@@ -239,6 +268,7 @@ static void nothing_bad_is_taken(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_tensor_is_found),
                                      cmocka_unit_test(a_weight_is_found),
+                                     cmocka_unit_test(a_gradient_that_overflows_is_found),
                                      cmocka_unit_test(a_passing_fault_is_said),
                                      cmocka_unit_test(what_cannot_be_meant),
                                      cmocka_unit_test(rows),
