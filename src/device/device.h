@@ -88,8 +88,12 @@ typedef struct {
   double norm; /* global gradient norm before clipping */
   int64_t applied_steps; /* AdamW's t: steps that were not skipped */
   float clip; /* factor on gradients */
-  int32_t skip; /* the norm or the loss is not finite: AdamW does nothing */
+  int32_t skip; /* the norm or the loss is not finite, or the clipped norm is G3_MOST_NORM or more:
+                   AdamW does nothing */
 } g3_control;
+
+/* A gradient of this norm has squares that f32 moments cannot hold: 2^64. */
+#define G3_MOST_NORM 0x1p64
 
 /* Entries of the vector of float64 sums that is reduced once a step over all ranks. */
 enum { G3_SUM_LOSS, G3_SUM_TOKENS, G3_SUM_STOP, G3_SUM_SQUARES /* first of one per parameter */ };

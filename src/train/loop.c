@@ -5,6 +5,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/text.h"
+#include <math.h>
 
 static bool every(int64_t interval, int64_t step) {
   return interval > 0 && step % interval == 0;
@@ -58,6 +59,18 @@ static void say(const g3_job *job, const g3_metrics *m, const pace *p, bool line
     g3_log_progress("%s", text);
 }
 
+/* Why a step was skipped, and where that arose. Collective. */
+static g3_status say_skipped(g3_job *job, const g3_step_result *r) {
+  const bool finite = isfinite(r->loss) && isfinite(r->grad_norm);
+  const char *why = finite ? "its square does not fit f32 moments" : "not finite";
+  g3_number_text loss, norm;
+  if (job->world->rank == 0)
+    G3_WARN("step %lld: loss %s, gradient norm %s: %s, so the update was skipped (%lld in a row)%s",
+            (long long)job->step, g3_text_double(r->loss, loss), g3_text_double(r->grad_norm, norm),
+            why, (long long)job->bad_steps, finite ? "; use --clip" : "");
+  return finite ? G3_OK : g3_culprit_report(job);
+}
+
 /* A NaN or Inf is never silent. Fails, alike on all ranks, after too many skipped steps in a row.
  */
 static g3_status watch_numbers(g3_job *job, const g3_step_result *r) {
@@ -67,13 +80,7 @@ static g3_status watch_numbers(g3_job *job, const g3_step_result *r) {
     return G3_OK;
   }
   job->bad_steps++;
-  g3_number_text loss, norm;
-  if (job->world->rank == 0)
-    G3_WARN("step %lld: loss %s, gradient norm %s: not finite, so the update was skipped (%lld in "
-            "a row)",
-            (long long)job->step, g3_text_double(r->loss, loss), g3_text_double(r->grad_norm, norm),
-            (long long)job->bad_steps);
-  G3_TRY(g3_culprit_report(job));
+  G3_TRY(say_skipped(job, r));
   if (most == 0 || job->bad_steps < most) return G3_OK;
   return G3_FAIL(
       G3_ENUMERIC,

@@ -7,7 +7,7 @@ typedef struct {
   double loss; /* mean over the tokens of the global batch */
   double grad_norm; /* before clipping */
   double lr;
-  bool skipped; /* loss or norm was not finite: nothing was updated */
+  bool skipped; /* loss or norm was not finite, or beyond f32: nothing was updated */
   bool stop; /* a signal reached some rank */
 } g3_step_result;
 

@@ -47,6 +47,23 @@ static void test_control_skips(void **state) {
     }
 }
 
+/* Finite, but its squares would be infinite moments: skipped, unless clipping makes it small. */
+static void test_control_skips_what_overflows(void **state) {
+  static const struct {
+    double norm;
+    float most;
+    int skip;
+  } cases[] = {{0x1p63, 0, 0}, {0x1p64, 0, 1}, {1e30, 0, 1}, {1e30, 1e25f, 1}, {1e30, 1, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    g3_control c = {.applied_steps = 7};
+    double sums[] = {12.5, 64, 0, cases[i].norm * cases[i].norm};
+    OPS_OK(control(*state, 0, &c, sums, 4, cases[i].most));
+    assert_int_equal(c.skip, cases[i].skip);
+    assert_int_equal(c.applied_steps, 8 - cases[i].skip);
+    assert_true(c.norm == cases[i].norm);
+  }
+}
+
 enum { P, M, V, G, TENSORS };
 
 /* One step in float64, from the values that the tensors hold now. */
@@ -156,6 +173,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_control),
       cmocka_unit_test(test_control_skips),
+      cmocka_unit_test(test_control_skips_what_overflows),
       cmocka_unit_test(test_adamw),
       cmocka_unit_test(test_update_alone),
       cmocka_unit_test(test_skip_does_nothing),

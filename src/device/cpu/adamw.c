@@ -25,13 +25,11 @@ g3_status g3_cpu_control(g3_stream *s, g3_tensor control, g3_tensor sums, float 
   c.tokens = sum[G3_SUM_TOKENS];
   c.stop = sum[G3_SUM_STOP];
   c.norm = sqrt(squares);
-  c.skip = !isfinite(c.norm) || !isfinite(c.loss_sum);
-  c.clip = 1.0f;
-  if (!c.skip) {
-    const double factor = (double)max_norm / (c.norm + 1e-6);
-    if (max_norm > 0 && factor < 1) c.clip = (float)factor;
-    c.applied_steps++;
-  }
+  const double factor = (double)max_norm / (c.norm + 1e-6);
+  const bool finite = isfinite(c.norm) && isfinite(c.loss_sum);
+  c.clip = finite && max_norm > 0 && factor < 1 ? (float)factor : 1.0f;
+  c.skip = !finite || c.norm * (double)c.clip >= G3_MOST_NORM;
+  if (!c.skip) c.applied_steps++;
   memcpy(control.data, &c, sizeof c);
   return G3_OK;
 }

@@ -157,6 +157,26 @@ static void a_gradient_that_overflows_is_found(void **state) {
   close_run(&r);
 }
 
+/* A gradient that moments could not hold is not taken, though it is finite; clipped it is. */
+static void a_gradient_beyond_moments_is_skipped(void **state) {
+  (void)state;
+  run r;
+  g3_step_result out;
+  open_run(&r, "");
+  ok(g3_settings_set(r.settings, "optim.clip", "0",
+                     (g3_origin){.kind = G3_FROM_COMMAND, .where = "--clip"}));
+  scale(&r, "head.weight", 1e24f);
+  ok(g3_step(&r.job, &out));
+  assert_true(isfinite(out.loss) && isfinite(out.grad_norm) && out.grad_norm >= G3_MOST_NORM);
+  assert_true(out.skipped);
+  r.settings->value.optim.clip = 1.0;
+  ok(g3_step(&r.job, &out));
+  assert_true(out.grad_norm >= G3_MOST_NORM);
+  assert_false(out.skipped);
+  ok(g3_state_save(&r.job)); /* all moments are finite */
+  close_run(&r);
+}
+
 /* When nothing is bad the second time, that is said, too. */
 static void a_passing_fault_is_said(void **state) {
   (void)state;
@@ -269,6 +289,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_tensor_is_found),
                                      cmocka_unit_test(a_weight_is_found),
                                      cmocka_unit_test(a_gradient_that_overflows_is_found),
+                                     cmocka_unit_test(a_gradient_beyond_moments_is_skipped),
                                      cmocka_unit_test(a_passing_fault_is_said),
                                      cmocka_unit_test(what_cannot_be_meant),
                                      cmocka_unit_test(rows),
