@@ -41,6 +41,27 @@ static void say_layout(const g3_config *c, const g3_grid *g) {
           g3_text_commas(all, samples), g3_text_commas(all * c->model.seq, tokens));
 }
 
+/* What it costs in memory: the same rank without --exact, with the same micro-batch of one. */
+static g3_status say_exact(const g3_config *c, const g3_grid *grid) {
+  size_t bytes[2][G3_MEM_CLASSES], total[2] = {0, 0};
+  const g3_coord first = {{0}};
+  g3_number_text exact, fast;
+  if (!c->train.exact) return G3_OK;
+  for (int on = 0; on < 2; on++) {
+    g3_config either = *c;
+    either.train.exact = on;
+    G3_TRY(g3_rank_measure(&either, grid, first, bytes[on]));
+    for (int k = 0; k < G3_MEM_CLASSES; k++)
+      total[on] += bytes[on][k];
+  }
+  G3_INFO(
+      "exact    one set of bits for all layouts: products in %lld blocks, one sample at a time; "
+      "%s a rank instead of %s",
+      (long long)c->parallel.exact_chunks, g3_text_bytes((int64_t)total[1], exact),
+      g3_text_bytes((int64_t)total[0], fast));
+  return G3_OK;
+}
+
 static void say_stage(const g3_model_config *m, int stage, int stages, int first, int layers) {
   const bool begins = stage == 0, ends = stage == stages - 1;
   G3_INFO("stage %-3d %slayers %d-%d%s, %.1f %% of the arithmetic", stage,
@@ -113,6 +134,7 @@ static g3_status say_stages(const g3_config *c, const g3_grid *grid) {
 g3_status g3_report_run(const g3_config *c, const g3_grid *grid, const char *device, int threads) {
   say_model(c);
   say_layout(c, grid);
+  G3_TRY(say_exact(c, grid));
   G3_TRY(say_stages(c, grid));
   G3_INFO("device   %s, %d thread%s a rank", device, threads, threads == 1 ? "" : "s");
   return G3_OK;
@@ -130,6 +152,7 @@ g3_status g3_report_plan(g3_settings *settings, int64_t world) {
                       &grid));
   say_model(c);
   say_layout(c, &grid);
+  G3_TRY(say_exact(c, &grid));
   G3_TRY(say_stages(c, &grid));
   G3_INFO("dry run: nothing was allocated and nothing was trained");
   return G3_OK;

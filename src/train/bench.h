@@ -33,6 +33,8 @@ typedef struct {
   const g3_bench_rank *rank; /* [job->world->size] */
   const g3_bench_product *product; /* [nproducts], rank 0's */
   int nproducts;
+  double fast_seconds; /* with --exact: the fastest step of the same run without it; else 0 */
+  int64_t fast_planned; /* bytes of a rank of that run, the highest */
 } g3_bench;
 
 /* Local. The products of `in_step` [n] again, each shape in a loop of its own on the job's compute

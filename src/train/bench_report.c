@@ -180,6 +180,17 @@ static void print_totals(const g3_bench *b, FILE *out, const totals *t) {
           g3_text_bytes(t->planned, planned), ratio((double)t->growth, (double)t->planned));
 }
 
+static void print_cost(const g3_bench *b, FILE *out, const totals *t) {
+  g3_number_text exact, fast;
+  if (b->fast_seconds <= 0) return;
+  fprintf(out,
+          "exact     %.3f ms a step, %.3f ms without: %.2f times the time; planned %s, %s without: "
+          "%.2f times the memory\n",
+          1e3 * b->rank->seconds, 1e3 * b->fast_seconds, ratio(b->rank->seconds, b->fast_seconds),
+          g3_text_bytes(t->planned, exact), g3_text_bytes(b->fast_planned, fast),
+          ratio((double)t->planned, (double)b->fast_planned));
+}
+
 g3_status g3_bench_print(const g3_bench *b, FILE *out) {
   table t;
   const totals sums = sum_up(b);
@@ -187,6 +198,7 @@ g3_status g3_bench_print(const g3_bench *b, FILE *out) {
   print_table(b, out, &t);
   print_products(b, out);
   print_totals(b, out, &sums);
+  print_cost(b, out, &sums);
   return ferror(out) ? G3_FAIL(G3_EIO, "cannot print the measurements") : G3_OK;
 }
 
@@ -265,6 +277,10 @@ static void put_totals(g3_json *j, const g3_bench *b, const totals *t) {
   put_int(j, "resident_bytes", t->resident);
   put_int(j, "grown_bytes", t->growth);
   put_int(j, "planned_bytes", t->planned);
+  if (b->fast_seconds > 0) {
+    put_double(j, "fast_step_ms", 1e3 * b->fast_seconds);
+    put_int(j, "fast_planned_bytes", b->fast_planned);
+  }
   put_double(j, "rest_ms", 1e3 * rest(b->rank));
 }
 

@@ -36,6 +36,8 @@ done << 'LAYOUTS'
 2 2 1 --sequence-parallel
 2 2 2 --dtype bf16 --zero 0
 2 2 4 --dtype bf16 --sequence-parallel --tied false
+1 1 1 --exact --global-batch 16 --dropout 0.1
+2 2 2 --exact --global-batch 16 --dtype bf16 --sequence-parallel
 LAYOUTS
 echo "memory: $layouts layouts allocated what was planned, to the byte"
 

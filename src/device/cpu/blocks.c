@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { LINE = 64, SLACK = 1 << 16 }; /* bytes: packed blocks begin on lines */
+enum { PER_ELEMENT = 32 }; /* multiplications that take as long as touching an element */
 
 /* Of A and B together with C no more than this is ever cut along its rows at once: a [tokens, cut]
  * and a [width, cut]. */
@@ -184,7 +185,8 @@ g3_status g3_cpu_gemm_blocks(g3_stream *s, g3_tensor c, g3_tensor a, g3_tensor b
     G3_TRY(g3_products_get(table, &key, &p));
     if (!p->primitive) return run_in_turn(s, &j);
   }
-  const int threads = j.blocks > 1 ? s->dev->threads : 1;
+  const int64_t work = key.m * key.n * key.k * j.blocks / PER_ELEMENT;
+  const int threads = j.blocks > 1 ? g3_cpu_threads(s, work) : 1;
   atomic_int failed = G3_OK;
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
   for (int64_t i = 0; i < j.blocks; i++) {

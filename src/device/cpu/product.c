@@ -12,6 +12,7 @@ struct g3_products {
   int threads;
   dnnl_engine_t engine;
   dnnl_stream_t stream;
+  char *scratch_memory; /* holds scratch, which begins on a page */
   char *scratch; /* [threads][scratch_bytes]: what products for one thread work in. The library's
                     own would belong to the thread that made the product */
   size_t scratch_bytes;
@@ -151,7 +152,7 @@ void g3_products_destroy(g3_products *t) {
   for (int64_t i = 0; t->slots && i < t->capacity; i++)
     product_free(&t->slots[i]);
   free(t->slots);
-  free(t->scratch);
+  free(t->scratch_memory);
   if (t->stream) (void)dnnl_stream_destroy(t->stream);
   if (t->engine) (void)dnnl_engine_destroy(t->engine);
   free(t);
@@ -202,10 +203,12 @@ static dnnl_status_t make_scratch(g3_products *t, const_dnnl_primitive_desc_t pd
   const size_t bytes = d ? (dnnl_memory_desc_get_size(d) + PAGE - 1) / PAGE * PAGE : 0;
   if (bytes == 0) return dnnl_success;
   if (bytes > t->scratch_bytes) {
-    void *wider = aligned_alloc(PAGE, bytes * (size_t)t->threads);
-    if (!wider) return dnnl_out_of_memory;
-    free(t->scratch);
-    t->scratch = wider;
+    char *wider;
+    if (G3_NEW_ARRAY((int64_t)bytes * t->threads + PAGE, &wider) != G3_OK)
+      return dnnl_out_of_memory;
+    free(t->scratch_memory);
+    t->scratch_memory = wider;
+    t->scratch = wider + (PAGE - (uintptr_t)wider % PAGE);
     t->scratch_bytes = bytes;
   }
   return dnnl_memory_create(out, d, t->engine, DNNL_MEMORY_NONE);
