@@ -48,3 +48,4 @@ watch evaluating 1 --eval-interval 1 --eval-samples 40
 watch many 8 --tp 2 --pp 2 --dp 2 --dtype bf16 --sequence-parallel --dropout 0.1 --eval-interval 2 \
   --eval-samples 20
 watch plain 4 --pp 2 --dp 2 --zero 0 --schedule gpipe
+watch exact 4 --exact --tp 2 --dp 2 --dtype bf16 --eval-interval 2 --eval-samples 20

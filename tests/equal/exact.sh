@@ -7,7 +7,8 @@
 export OMP_WAIT_POLICY=passive # with more threads than cores, those that wait let the others run
 
 # trains NAME RANKS FLAGS...: 20 steps with dropout, checkpoints after 10 and 20.
-trains() { run "$@" --exact --dropout 0.1 --save-interval 10 --warmup 10; }
+common=(--dropout 0.1 --warmup 10 --val-split 0.1 --eval-interval 10 --eval-samples 5)
+trains() { run "$@" "${common[@]}" --exact --save-interval 10; }
 
 # equals ONE RANKS FLAGS...: such a run is the run ONE.
 runs=0
@@ -67,7 +68,7 @@ done
 echo "exact: $runs runs in other layouts are the one-rank runs, bit by bit"
 
 # It is the same training as without --exact, but for rounding.
-run fast 1 --dropout 0.1 --warmup 10
+run fast 1 "${common[@]}"
 /usr/bin/python3 "$G3_SOURCE/tests/equal/compare.py" fast one0 1e-6 1e-4
 
 # A run that was stopped goes on with the same bits in another layout, and again in another.

@@ -61,17 +61,19 @@ g3_status g3_cpu_tree_sum(g3_stream *s, g3_tensor out, g3_tensor parts) {
 }
 
 /* Significands are first added by exponent, as many as 63 bits hold whatever they are: 2^14
- * squares of 48 bits. Two sets of bins take turns, since neighbours often share an exponent. */
-enum { EXPONENTS = 256, SETS = 2, MOST = 1 << 14 };
+ * squares of 48 bits. Sets of bins take turns, since neighbours often share an exponent. */
+enum { EXPONENTS = 256, SETS = 4, MOST = 1 << 14 };
 
-static void count_bins(const float *x, int64_t n, bool squares, int64_t bin[SETS][EXPONENTS]) {
+static inline __attribute__((always_inline)) void
+count_bins(const float *x, int64_t n, bool squares, int64_t bin[SETS][EXPONENTS]) {
   for (int64_t i = 0; i < n; i++) {
     uint32_t bits;
     memcpy(&bits, &x[i], sizeof bits);
     const uint32_t exponent = bits >> 23 & 255;
-    const int64_t significand = (int64_t)(bits & 0x7fffff) | (exponent ? 0x800000 : 0);
+    const int64_t significand = (int64_t)((bits & 0x7fffff) | (uint32_t)(exponent != 0) << 23);
     /* what is not finite is only noticed, whatever its sign */
-    const int64_t value = bits >> 31 && exponent != 255 ? -significand : significand;
+    const int64_t minus = -(int64_t)(bits >> 31 & (exponent != 255));
+    const int64_t value = (significand ^ minus) - minus;
     bin[i % SETS][exponent] += squares ? significand * significand : value;
   }
 }
@@ -80,18 +82,23 @@ static void count_bins(const float *x, int64_t n, bool squares, int64_t bin[SETS
 static double add_block(g3_fixed *sum, const float *x, int64_t n, bool squares) {
   int64_t bin[SETS][EXPONENTS];
   double odd = 0;
+  bool seen = false;
   memset(bin, 0, sizeof bin);
-  count_bins(x, n, squares, bin);
+  if (squares)
+    count_bins(x, n, true, bin);
+  else
+    count_bins(x, n, false, bin);
   for (int e = 0; e < EXPONENTS - 1; e++) {
     /* the significand's last bit counts 2^(e - 150), and 2^-149 below the normal range */
     const int place = (e ? e : 1) - 150;
-    const int64_t all[SETS] = {bin[0][e], bin[1][e]};
     for (int set = 0; set < SETS; set++)
-      if (all[set]) g3_fixed_add(sum, all[set], (squares ? 2 * place : place) + G3_FIXED_UNIT);
+      if (bin[set][e])
+        g3_fixed_add(sum, bin[set][e], (squares ? 2 * place : place) + G3_FIXED_UNIT);
   }
-  if (bin[0][EXPONENTS - 1] || bin[1][EXPONENTS - 1])
-    for (int64_t i = 0; i < n; i++)
-      if (!isfinite(x[i])) odd += squares ? (double)x[i] * (double)x[i] : (double)x[i];
+  for (int set = 0; set < SETS; set++)
+    seen = seen || bin[set][EXPONENTS - 1];
+  for (int64_t i = 0; seen && i < n; i++)
+    if (!isfinite(x[i])) odd += squares ? (double)x[i] * (double)x[i] : (double)x[i];
   g3_fixed_carry(sum);
   return odd;
 }

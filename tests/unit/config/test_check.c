@@ -201,6 +201,38 @@ static void test_a_failed_world_changes_nothing(void **unused) {
   g3_settings_free(s);
 }
 
+/* What sums along trees, and products in blocks, need. */
+static void test_exact(void **unused) {
+  (void)unused;
+  static const bad_case cases[] = {
+      {"--exact --exact-chunks 12", "--exact: with train.exact parallel.exact_chunks = 12 must be "
+                                    "a power of two, since sums run "
+                                    "along a binary tree; use 8 or 16"},
+      {"--exact --global-batch 24",
+       "--exact: with train.exact train.global_batch = 24 must be a power of two, since sums run "
+       "along a binary tree; use 16 or 32"},
+      {"--dp 3 --global-batch 32 --exact",
+       "--global-batch: train.global_batch = 32 is not train.micro_batch 1 x parallel.dp 3 x a "
+       "whole number "
+       "of micro-batches: 32 / 3 = 10.6667; use a global batch of 30 or 33"},
+      {"--exact --seq 100", "--exact: with train.exact parallel.exact_chunks = 8 must divide "
+                            "model.seq = 100; use a power "
+                            "of two that divides 4"},
+      {"--exact --ffn 516", "--exact: with train.exact parallel.exact_chunks = 8 must divide "
+                            "model.ffn = 516; use a power "
+                            "of two that divides 4"},
+      {"--tp 4 --exact --exact-chunks 2", "--exact: with train.exact parallel.tp = 4 must divide "
+                                          "parallel.exact_chunks = 2; use 1 or 2"},
+      {"--exact --device cuda",
+       "--exact: train.exact is the cpu backend's alone, and run.device is "
+       "cuda; use --device cpu, or leave --exact out"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_string_equal(error_of(cases[i].words), cases[i].message);
+  assert_string_equal(error_of("--exact --tp 4 --dp 4 --sequence-parallel"), "");
+  assert_string_equal(error_of("--exact=false --global-batch 24 --seq 100 --exact-chunks 12"), "");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_message_names_file_and_line),
@@ -210,6 +242,7 @@ int main(void) {
       cmocka_unit_test(test_batch),
       cmocka_unit_test(test_world),
       cmocka_unit_test(test_a_failed_world_changes_nothing),
+      cmocka_unit_test(test_exact),
   };
   return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

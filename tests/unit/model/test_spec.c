@@ -110,17 +110,21 @@ typedef struct {
 static void check_flags(const g3_param *p, const g3_param *whole, const g3_gpt_part *part,
                         const g3_model_config *c) {
   const bool wte = strcmp(p->name, "embed.tokens.weight") == 0;
-  const bool ends = wte && c->tied && !(part->first && part->last);
+  const bool alone = part->first && part->last;
+  const bool ends = wte && c->tied && (!alone || part->chunks > 0);
   assert_int_equal(p->number, whole->number);
   assert_int_equal(p->decay, whole->decay);
   assert_int_equal(p->sum_ends, ends);
-  assert_int_equal(p->copy, ends && part->last);
+  if (!alone) assert_int_equal(p->copy, ends && part->last);
   const bool cut = !p->whole_on_tp;
   assert_int_equal(cut, strstr(p->name, "qkv") || strstr(p->name, "up.") ||
                             strcmp(p->name, "head.weight") == 0 || wte ||
                             (strstr(p->name, ".weight") &&
                              (strstr(p->name, "proj") || strstr(p->name, "down"))));
-  assert_int_equal(p->sum_tp, !cut && part->sequence_parallel && part->tp > 1);
+  /* with chunks samples are summed over tp at once, but for positions, of which each has one owner
+   */
+  const bool later = part->chunks == 0 || strcmp(p->name, "embed.positions.weight") == 0;
+  assert_int_equal(p->sum_tp, !cut && part->sequence_parallel && part->tp > 1 && later);
   assert_true(p->count >= g3_slice_count(&p->slice));
 }
 
@@ -139,7 +143,7 @@ static void add_part(tally *t, const g3_gpt_part *part) {
 }
 
 /* All ranks of tp x pp together hold each element of each tensor once. */
-static void check_grid(const g3_model_config *c, int tp, int pp, bool sequence) {
+static void check_grid(const g3_model_config *c, int tp, int pp, bool sequence, int64_t chunks) {
   const g3_gpt_part all = whole_part(c);
   g3_param *whole;
   tally t = {.c = c};
@@ -157,7 +161,8 @@ static void check_grid(const g3_model_config *c, int tp, int pp, bool sequence) 
                                 .last = stage == pp - 1,
                                 .tp = tp,
                                 .tp_rank = rank,
-                                .sequence_parallel = sequence};
+                                .sequence_parallel = sequence,
+                                .chunks = chunks};
       add_part(&t, &part);
     }
   }
@@ -179,12 +184,56 @@ static void parts_are_the_whole(void **state) {
     c.tied = tied;
     for (int tp = 1; tp <= 4; tp *= 2)
       for (int pp = 1; pp <= 5; pp++)
-        check_grid(&c, tp, pp, tp > 1 && pp % 2 == 0);
+        for (int64_t chunks = 0; chunks <= 4; chunks += 4)
+          check_grid(&c, tp, pp, tp > 1 && pp % 2 == 0, chunks);
   }
   /* a vocabulary so small that the last ranks hold padding alone */
   g3_model_config c = tiny;
   c.vocab = 9;
-  check_grid(&c, 4, 1, false);
+  check_grid(&c, 4, 1, false, 0);
+  check_grid(&c, 4, 1, false, 4);
+}
+
+/* Exact: wherever tp cuts the vocabulary, blocks end at the same ids; a lone stage holds the tied
+ * head's gradient apart, as the last of the parameters, with the end's group and slice. */
+static void chunks_are_of_the_whole(void **state) {
+  (void)state;
+  static const int64_t vocabs[] = {9, 256, 257, 50257};
+  for (int v = 0; v < 4; v++)
+    for (int64_t chunks = 1; chunks <= 16; chunks *= 2)
+      for (int tp = 1; tp <= chunks; tp *= 2) {
+        const int64_t all = g3_vocab_part(vocabs[v], 1, chunks);
+        assert_int_equal(g3_vocab_part(vocabs[v], tp, chunks) * tp, all);
+        assert_true(all >= vocabs[v] && all % (8 * chunks) == 0 && all < vocabs[v] + 8 * chunks);
+      }
+  g3_model_config c = tiny;
+  c.tied = true;
+  g3_gpt_part part = whole_part(&c);
+  part.chunks = 4;
+  g3_param *params;
+  g3_param_place *place;
+  int n;
+  ok(g3_gpt_params(&c, &part, &params, &place, &n));
+  assert_int_equal(n, g3_gpt_tensors(&c) + 1);
+  const g3_param *first = &params[0], *copy = &params[n - 1];
+  assert_string_equal(copy->name, first->name);
+  assert_int_equal(copy->number, first->number);
+  assert_int_equal(copy->count, first->count);
+  assert_int_equal(place[n - 1].row, G3_ROW_WTE);
+  assert_true(copy->copy && copy->sum_ends && !first->copy && first->sum_ends);
+  assert_int_equal(first->group, 0);
+  assert_int_equal(copy->group, 1 + c.layers);
+  g3_flat *flat;
+  ok(g3_flat_create(params, n, 4, 1, &flat));
+  /* a bucket each, alike, so that ZeRO's ranges of the two meet; the head's comes first */
+  const g3_bucket *b = &flat->bucket[flat->nbuckets - 2];
+  assert_true(b[0].sum_ends && b[1].sum_ends);
+  assert_int_equal(b[0].count, b[1].count);
+  assert_int_equal(flat->param[n - 1].bucket, flat->nbuckets - 2);
+  assert_int_equal(flat->param[0].bucket, flat->nbuckets - 1);
+  g3_flat_destroy(flat);
+  free(params);
+  free(place);
 }
 
 static void heads_stay_together(void **state) {
@@ -208,9 +257,11 @@ static void heads_stay_together(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(counts), cmocka_unit_test(vocabulary_parts),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(counts),
+                                     cmocka_unit_test(vocabulary_parts),
                                      cmocka_unit_test(table_of_the_whole),
                                      cmocka_unit_test(parts_are_the_whole),
-                                     cmocka_unit_test(heads_stay_together)};
+                                     cmocka_unit_test(heads_stay_together),
+                                     cmocka_unit_test(chunks_are_of_the_whole)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 #include "optim/optim.h"
+#include "util/fixed.h"
 #include "util/half.h"
 #include <math.h>
 #include <setjmp.h>
@@ -376,6 +377,73 @@ static void each_element_counts_once(void **state) {
     }
 }
 
+/* What each of `parts` ranks adds to the exact sums, summed up as an all-reduce does: whole numbers
+ * in the limbs. */
+static void exact_sums_of(int parts, double norm_and_loss[2]) {
+  fleet f = make(parts, G3_F32, NULL);
+  g3_comm *self;
+  g3_tensor total = g3_tensor_none();
+  double limbs[(1 + PARAMS) * G3_FIXED_SIZE] = {0};
+  assert_int_equal(g3_comm_self(&self), G3_OK);
+  for (int p = 0; p < PARAMS; p++)
+    for (int64_t i = 0; i < table[p].real; i++)
+      ((float *)f.grads.data)[f.flat->param[p].offset + i] =
+          sinf((float)(i * 31 + p)) * ldexpf(1, (int)(i % 40) - 20);
+  const int64_t n = (1 + PARAMS) * G3_FIXED_SIZE;
+  for (int r = 0; r < parts; r++) {
+    g3_optim_destroy(f.rank[r]);
+    free(f.memory[r]);
+    const g3_optim_spec spec = {.flat = f.flat,
+                                .params = f.params,
+                                .grads = f.grads,
+                                .parts = parts,
+                                .index = r,
+                                .nsquares = PARAMS,
+                                .counts_tp = true,
+                                .counts_all = true,
+                                .exact = true};
+    make_rank(&f, r, &spec);
+    float loss[3] = {1.1f, 2.7f, (float)(1 + r) * 0.3f};
+    const g3_tensor at = g3_optim_loss(f.rank[r]);
+    assert_int_equal(g3_tensor_count(at), G3_FIXED_SIZE);
+    assert_int_equal(f.dev->ops->exact_sum(f.s, at, g3_tensor_1d(loss, G3_F32, 2), false), G3_OK);
+    assert_int_equal(g3_optim_clear(f.rank[r], f.s), G3_OK);
+    if (r == 0)
+      assert_int_equal(f.dev->ops->exact_sum(f.s, at, g3_tensor_1d(loss, G3_F32, 2), false), G3_OK);
+    assert_int_equal(g3_optim_squares(f.rank[r], f.s), G3_OK);
+    for (int64_t k = 0; k < n; k++)
+      limbs[k] += ((const double *)at.data)[k];
+    total = at;
+  }
+  memcpy(total.data, limbs, (size_t)n * sizeof *limbs);
+  g3_optim *last = f.rank[parts - 1];
+  assert_int_equal(g3_optim_sum_up(last, f.s, self, false), G3_OK);
+  assert_int_equal(g3_optim_step(last, f.s, &config, 0), G3_OK);
+  const g3_control c = control_of(last);
+  norm_and_loss[0] = c.norm;
+  norm_and_loss[1] = c.loss_sum;
+  g3_comm_destroy(self);
+  drop(&f);
+}
+
+/* However ZeRO cuts the gradients, the norm is the same to the bit, and right. */
+static void the_exact_norm_is_that_of_any_ranges(void **state) {
+  (void)state;
+  double one[2], four[2];
+  long double want = 0;
+  for (int p = 0; p < PARAMS; p++)
+    for (int64_t i = 0; i < table[p].real; i++) {
+      const long double g =
+          (long double)(sinf((float)(i * 31 + p)) * ldexpf(1, (int)(i % 40) - 20));
+      want += g * g;
+    }
+  exact_sums_of(1, one);
+  exact_sums_of(DP, four);
+  assert_memory_equal(one, four, sizeof one);
+  assert_true(fabsl((long double)one[0] - sqrtl(want)) < 1e-14L * sqrtl(want));
+  assert_true(one[1] == (double)1.1f + (double)2.7f);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(ten_steps_follow_the_algorithm),
@@ -385,6 +453,7 @@ int main(void) {
       cmocka_unit_test(four_shards_make_the_same_bits_as_one),
       cmocka_unit_test(bf16_weights_follow_f32_masters),
       cmocka_unit_test(each_element_counts_once),
+      cmocka_unit_test(the_exact_norm_is_that_of_any_ranges),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
