@@ -17,6 +17,7 @@ for clip in 0 0.05; do
     done
   done
 done
-jq -e -n --argjson n "$(values pp1-micro1-clip0 grad_norm)" '$n[0] > 0.5' > /dev/null || fail "the norm is too small to be clipped"
+jq -e -n --argjson n "$(values pp1-micro1-clip0 grad_norm)" '$n[0] > 0.5' > /dev/null ||
+  fail "the norm is too small to be clipped"
 want 0 mpirun -np 4 "$GPT3D" verify "${model[@]}" --pp 4
 says "^verified"
