@@ -139,8 +139,11 @@ static void print_table(const g3_bench *b, FILE *out, const table *t) {
                  "any row\n");
 }
 
+/* The dimension that is cut into blocks, in the order of g3_gemm_cut. */
+static const char *const cut_names[] = {"", "m", "n", "k"};
+
 static void print_products(const g3_bench *b, FILE *out) {
-  fprintf(out, "\n%8s %8s %8s  %-28s %6s %10s %9s %9s %6s\n", "m", "n", "k", "product", "calls",
+  fprintf(out, "\n%8s %8s %8s  %-33s %6s %10s %9s %9s %6s\n", "m", "n", "k", "product", "calls",
           "ms", "GFLOP/s", "alone", "ratio");
   for (int i = 0; i < b->nproducts; i++) {
     const g3_timed_product *p = &b->product[i].in_step;
@@ -151,7 +154,10 @@ static void print_products(const g3_bench *b, FILE *out) {
              g3_dtype_name(p->input), p->trans_a ? "A^T" : "A", p->trans_b ? "B^T" : "B",
              g3_dtype_name(p->output));
     if (p->bias) snprintf(text + strlen(text), sizeof text - strlen(text), " + bias");
-    fprintf(out, "%8lld %8lld %8lld  %-28s %6lld %10.3f %9.1f %9.1f %6.2f\n", (long long)p->m,
+    if (p->cut != G3_CUT_NONE)
+      snprintf(text + strlen(text), sizeof text - strlen(text), ", %s / %lld", cut_names[p->cut],
+               (long long)p->block);
+    fprintf(out, "%8lld %8lld %8lld  %-33s %6lld %10.3f %9.1f %9.1f %6.2f\n", (long long)p->m,
             (long long)p->n, (long long)p->k, text, (long long)p->calls, 1e3 * p->seconds,
             1e-9 * ratio(flops, each), 1e-9 * ratio(flops, b->product[i].alone),
             ratio(b->product[i].alone, each));
@@ -248,6 +254,8 @@ static void put_product(g3_json *j, const g3_bench_product *x) {
   put_bool(j, "trans_b", p->trans_b);
   put_bool(j, "accumulate", p->accumulate);
   put_bool(j, "bias", p->bias);
+  put_text(j, "cut", cut_names[p->cut]);
+  put_int(j, "block", p->block);
   put_int(j, "calls", p->calls);
   put_double(j, "ms", 1e3 * p->seconds);
   put_double(j, "gflop_s", 1e-9 * ratio(flops * (double)p->calls, p->seconds));

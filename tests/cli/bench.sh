@@ -78,3 +78,16 @@ want 2 "$GPT3D" bench train --dry-run
 says 'error: --dry-run measures nothing'
 want 0 "$GPT3D" bench --help
 says '^usage: gpt3d bench train'
+
+# With --exact: the blocks of its products, and what it costs against the same run without.
+want 0 "$GPT3D" bench train "${small[@]}" --exact --steps 2
+once '^exact +[0-9.]+ ms a step, [0-9.]+ ms without: [0-9.]+ times the time; planned .* times the memory$'
+says '^ +16 +32 +128 .*, k / 16 '
+want 0 "$GPT3D" bench train "${small[@]}" --exact --steps 2 --json
+/usr/bin/python3 - << 'CHECK' || fail "the cost of --exact is missing"
+import json
+b = json.load(open("said"))
+assert b["fast_step_ms"] > 0 and 0 < b["fast_planned_bytes"] != b["planned_bytes"], b
+assert {p["cut"] for p in b["products"]} == {"m", "n", "k"} and all(p["block"] > 0 for p in b["products"]), b
+assert any(r["name"] == "tree_sum" and r["calls"] > 0 for r in b["operations"]), b
+CHECK
