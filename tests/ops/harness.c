@@ -12,7 +12,7 @@ static struct {
   const char *op;
   g3_dtype type;
   int tensors;
-  double terms, worst; /* worst error as a share of its bound */
+  double terms, bound, worst; /* bound: over scale, the widest; worst: error over its own bound */
 } cells[CELLS];
 static int ncells;
 
@@ -46,11 +46,15 @@ int ops_teardown(void **state) {
     g3_device_close(b->dev[i]);
   }
   free(b);
-  printf("%-24s %-5s %8s %10s %22s\n", "op", "type", "tensors", "max terms", "worst error / bound");
-  for (int i = 0; i < ncells; i++)
-    printf("%-24s %-5s %8d %10.0f %22.3f\n", cells[i].op, g3_dtype_name(cells[i].type),
-           cells[i].tensors, cells[i].terms, cells[i].worst);
   return 0;
+}
+
+void ops_print_matrix(void) {
+  printf("%-24s %-5s %8s %10s %14s %20s\n", "op", "type", "tensors", "max terms", "bound / scale",
+         "worst error / bound");
+  for (int i = 0; i < ncells; i++)
+    printf("%-24s %-5s %8d %10.0f %14.1e %20.3f\n", cells[i].op, g3_dtype_name(cells[i].type),
+           cells[i].tensors, cells[i].terms, cells[i].bound, cells[i].worst);
 }
 
 ops_buf ops_make(g3_dtype dtype, int64_t rows, int64_t cols, int64_t gap) {
@@ -150,7 +154,7 @@ double *ops_doubles(const ops_buf *b) {
   return d;
 }
 
-static void enter(const char *op, g3_dtype type, double terms, double share) {
+static void enter(const char *op, g3_dtype type, double terms, double bound, double worst) {
   int i = 0;
   while (i < ncells && (strcmp(cells[i].op, op) != 0 || cells[i].type != type))
     i++;
@@ -161,7 +165,8 @@ static void enter(const char *op, g3_dtype type, double terms, double share) {
   }
   cells[i].tensors++;
   cells[i].terms = fmax(cells[i].terms, terms);
-  cells[i].worst = fmax(cells[i].worst, share);
+  cells[i].bound = fmax(cells[i].bound, bound);
+  cells[i].worst = fmax(cells[i].worst, worst);
 }
 
 void ops_judge(const char *op, g3_dtype type, const ops_buf *got, const double *want,
@@ -184,7 +189,7 @@ void ops_judge(const char *op, g3_dtype type, const ops_buf *got, const double *
                  (long long)c, g, w, share * scale);
       if (error > 0) worst = fmax(worst, error / (share * scale));
     }
-  enter(op, type, terms, worst);
+  enter(op, type, terms, share, worst);
 }
 
 void ops_same(const char *op, const ops_buf *a, const ops_buf *b) {

@@ -23,7 +23,10 @@ typedef struct {
 } ops_bench;
 
 int ops_setup(void **state); /* for cmocka_run_group_tests */
-int ops_teardown(void **state); /* also prints the matrix */
+int ops_teardown(void **state);
+
+/* What ops_judge has seen of all groups: a row for each op and type. */
+void ops_print_matrix(void);
 
 #define OPS_OK(call) assert_int_equal((call), G3_OK)
 

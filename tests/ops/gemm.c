@@ -1,4 +1,5 @@
 /* gemm against plain float64 sums. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include <stdlib.h>
 
@@ -113,7 +114,7 @@ static void test_empty(void **state) {
   ops_free(&c);
 }
 
-int main(void) {
+int ops_group_gemm(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gemm),
       cmocka_unit_test(test_again_elsewhere),

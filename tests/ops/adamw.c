@@ -1,4 +1,5 @@
 /* The optimizer's ops against float64. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include <math.h>
 #include <stdlib.h>
@@ -169,7 +170,7 @@ static void test_skip_does_nothing(void **state) {
   ops_free(&before);
 }
 
-int main(void) {
+int ops_group_adamw(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_control),
       cmocka_unit_test(test_control_skips),

@@ -1,4 +1,5 @@
 /* column_sum, sum, sum_squares, and the ops that only move: copy, fill, cast. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include "util/half.h"
 #include <math.h>
@@ -140,7 +141,7 @@ static void test_cast(void **state) {
     }
 }
 
-int main(void) {
+int ops_group_sums(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_column_sum), cmocka_unit_test(test_sums),
       cmocka_unit_test(test_sum_exact),  cmocka_unit_test(test_copy_fill),

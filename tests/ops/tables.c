@@ -1,4 +1,5 @@
 /* Embedding and positions against plain loops; their backward adds rows in order. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include <stdlib.h>
 
@@ -112,7 +113,7 @@ static void test_position(void **state) {
       position_case(*state, ops_types[t], positions[i]);
 }
 
-int main(void) {
+int ops_group_tables(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_embedding),
       cmocka_unit_test(test_position),

@@ -1,4 +1,5 @@
 /* LayerNorm against float64, and its backward against differences of the float64 forward. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include <math.h>
 #include <stdlib.h>
@@ -184,7 +185,7 @@ static void test_backward(void **state) {
         backward_case(*state, ops_types[t], shapes[i][0], shapes[i][1], dres);
 }
 
-int main(void) {
+int ops_group_layernorm(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_forward),
       cmocka_unit_test(test_backward),

@@ -1,4 +1,5 @@
 /* GELU, and bias + dropout + residual, against float64 and the documented random numbers. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include "util/philox.h"
 #include <math.h>
@@ -180,7 +181,7 @@ static void test_dropout_cut(void **state) {
   ops_free(&b);
 }
 
-int main(void) {
+int ops_group_pointwise(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_gelu),
       cmocka_unit_test(test_gelu_far),

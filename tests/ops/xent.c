@@ -1,5 +1,6 @@
 /* Softmax cross-entropy against float64, with the vocabulary cut into ranges whose results are
  * combined as ranks would: maximum of the peaks, sum of the sums. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include "unit/util/death.h"
 #include <math.h>
@@ -319,7 +320,7 @@ static void test_mistakes(void **state) {
   }
 }
 
-int main(void) {
+int ops_group_xent(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shapes),   cmocka_unit_test(test_without_gradient),
       cmocka_unit_test(test_slopes),   cmocka_unit_test(test_extremes),

@@ -1,5 +1,6 @@
 /* attention and its backward against T x T float64, finite differences, and themselves: cut in
  * batch and heads, with other numbers of threads, with dropout. */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include "unit/util/death.h"
 #include "util/philox.h"
@@ -491,7 +492,7 @@ static void test_mistakes(void **state) {
   }
 }
 
-int main(void) {
+int ops_group_attention(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_shapes),       cmocka_unit_test(test_dropout),
       cmocka_unit_test(test_slopes),       cmocka_unit_test(test_cuts),

@@ -1,6 +1,7 @@
 /* Bits that do not depend on the layout: blocks of products in wider and narrower matrices, ops
  * that work element by element on any cut of their tensors, sums along trees and without rounding.
  */
+#include "ops/groups.h"
 #include "ops/harness.h"
 #include "util/array.h"
 #include "util/fixed.h"
@@ -430,7 +431,7 @@ static void test_exact_sums(void **state) {
   ops_free(&x);
 }
 
-int main(void) {
+int ops_group_exact(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_products), cmocka_unit_test(test_deep_products),
       cmocka_unit_test(test_elements), cmocka_unit_test(test_adamw_ranges),
