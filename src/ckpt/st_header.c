@@ -24,10 +24,6 @@ const char *g3_st_dtype_name(g3_st_dtype t) {
   return dtypes[t].name;
 }
 
-int g3_st_dtype_bytes(g3_st_dtype t) {
-  return dtypes[t].bytes;
-}
-
 const char *g3_st_shape_text(int ndim, const int64_t *dim, char out[G3_ST_SHAPE_TEXT]) {
   size_t used = 0;
   out[0] = '\0';

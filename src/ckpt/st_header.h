@@ -17,9 +17,6 @@ struct g3_safetensors {
   int ntensors;
 };
 
-/* Bytes of one element. */
-int g3_st_dtype_bytes(g3_st_dtype t);
-
 /* Local. Reads and checks the header of an open file, and appends its tensors, as file number
  * `number`, to the set's. */
 G3_MUST_USE g3_status g3_st_header_read(const g3_st_file *file, int number, g3_safetensors *set);
